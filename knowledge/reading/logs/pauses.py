@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from statistics import median
 
@@ -20,16 +21,18 @@ def pauses_s(
     steps at which the log tells of an evaluation. One pause may be a hiccup, but the first evaluation comes
     again after as many steps.
     """
+    told = sorted(evaluated)
     at, extra = [], []
     for old, new in itertools.pairwise(moments):
         usual = (new[0] - old[0]) / rate
         if new[1] - old[1] - usual > max(LEAST_S, TIMES * usual):
-            at.append(next((step for step in range(old[0], new[0] + 1) if step in evaluated), new[0]))
+            first = bisect_left(told, old[0])
+            at.append(told[first] if first < len(told) and told[first] <= new[0] else new[0])
             extra.append(new[1] - old[1] - usual)
     if not at:
         return 0.0
     apart = [new - old for old, new in itertools.pairwise(at)]
-    if not apart and at[0] == min(evaluated, default=None):
+    if not apart and told and at[0] == told[0]:
         apart = at
     if not apart:
         return 0.0
