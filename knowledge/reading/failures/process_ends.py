@@ -32,6 +32,7 @@ _CODE = re.compile(
 _SIGNAL = re.compile(rf"\bsignal[\s=:(]{{0,3}}(\d{{1,2}})\b|\bSIG({'|'.join(_NAMES)})\b")
 
 
+_MAY_TELL = re.compile(r"code|status|exited with|signal|SIG", re.I)  # quicker than the others
 _SENT = re.compile(
     r"\b(?:closing|sending) (?:the )?(?:process|signal|SIG)", re.I
 )  # a launcher says of itself
@@ -52,7 +53,7 @@ def tells_an_end(message: str) -> bool:
 
 
 def _signals(message: str) -> Iterator[int]:
-    if _SENT.search(message):
+    if not _MAY_TELL.search(message) or _SENT.search(message):
         return
     for match in _CODE.finditer(message):
         yield from _signal_of(int(match[1]))

@@ -42,5 +42,11 @@ _ENGLISH = {word: english for english, words in _WORDS.items() for word in words
 _ANY = re.compile("|".join(map(re.escape, sorted(_ENGLISH, key=len, reverse=True))))
 
 
+_IN_ASCII = [word for word in _ENGLISH if word.isascii()]
+
+
 def in_english(text: str) -> str:
+    """Return the text with the system's words in English; most lines are so already."""
+    if text.isascii() and not any(word in text for word in _IN_ASCII):
+        return text
     return _ANY.sub(lambda match: _ENGLISH[match[0]], text)

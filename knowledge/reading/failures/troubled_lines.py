@@ -44,10 +44,10 @@ _NATIVE = re.compile(
     r"|CUDA SETUP: (?:Problem|Required library|CUDA detection)|THCudaCheck FAIL|\*\*\* stack"
     r"|NCCL watchdog|Permission denied"
     r"|Process finished with|kernel:|Signal \d|Process \d+ terminated|Root Cause|ERROR\b|FATAL\b"
-    r"|(?:[\w.-]{1,30} ?){0,2}fatal\s*:"
+    r"|(?:\w{1,20} )?fatal\s*:"
     r"|error:|Error an?\b"
     r"|\S{1,160}(?: [\w.-]{1,30}){0,3}: (?:(?:fatal )?error: |Error while ))"
-    r"|\S{1,200}: (?:line \d+|\S{1,3} \d+): \S{1,300}: Permission denied|.{0,200}can't open file '"
+    r"|\S{1,200}: (?:line \d+|\S{1,3} \d+): \S{1,300}: Permission denied"
     r"|: command not found$|: line \d+: +\d+ (?:Killed|Terminated|Aborted|Segmentation|Bus error)"
     r"|^Terminated$|NCCL WARN|Assertion `[^`']{1,200}[`'] failed"
     r"|\.cuh?:\d+: .{0,300}Assertion .{1,200} failed"
@@ -171,7 +171,8 @@ class _Traceback:
         """Take a line up; return whether it is a frame by itself."""
         if _TRACEBACK.search(message):
             self._places.clear()
-        if (place := _PLACE.search(text[:LONGEST])) and len(self._places) < MOST_FRAMES:
+        is_code = ".py" in text and len(self._places) < MOST_FRAMES
+        if is_code and (place := _PLACE.search(text[:LONGEST])):
             file = place["file"].replace("\\", "/")
             self._places.append(f"{file} {place['function']}")
         frame = bool(_FRAME.match(text) or _FRAME.match(message))
@@ -195,6 +196,7 @@ def _is_native(text: str, message: str) -> bool:
         _NATIVE.search(message)
         or _LEVEL.match(text)
         or _NATIVE_FILE.search(text)
+        or "can't open file '" in message
         or tells_an_end(message)
         or _OPTION.match(message)
     )
