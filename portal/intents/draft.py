@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from knowledge.core.domain.catalogue import Catalogue
+from knowledge.core.domain.types import Inventory
+from knowledge.core.explain.infeasible import beyond_the_nodes
 from portal.intents.core.combine import shown
 from portal.intents.core.types import FilledField
 from scheduler.errors import BadParameters
@@ -17,6 +20,7 @@ from trainer.recipes import RECIPES, ParamError
 
 RECIPE = RECIPES["sft"]
 FORM = ("model", "training_file", "validation_file", "name", "goal", "deadline_at", "budget", "team")
+PLACES = frozenset({"gpu_model", "number_gpus", "number_nodes"})
 FORBIDDEN = frozenset({"seed"})
 Clean = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -31,6 +35,17 @@ def body_of(fields: Mapping[str, FilledField]) -> dict[str, Any]:
     own = {name: shown(fields[name].value) for name in FORM if name in fields}
     params = params_of(fields)
     return {**own, "params": params} if params else own
+
+
+def place_complaints(
+    fields: Mapping[str, FilledField], nodes: Callable[[], Inventory], catalogue: Catalogue
+) -> dict[str, str]:
+    """Complaints about a place that no nodes give, as the page of a new job says them.
+
+    A submission may ask for it, and then waits. `nodes` is asked only if a place is said.
+    """
+    fixed = params_of(fields)
+    return beyond_the_nodes(fixed, nodes(), catalogue) if PLACES & fixed.keys() else {}
 
 
 def complaints(

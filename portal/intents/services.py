@@ -13,12 +13,11 @@ from typing import Any
 from django.conf import settings
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
-from knowledge.core.explain.infeasible import beyond_the_nodes
 from knowledge.language.consent import server_for
 from portal.accounts.models import User
 from portal.accounts.selectors import own_teams
 from portal.intents.core.types import IntentReading, NodeKind, Question, Setting
-from portal.intents.draft import body_of, complaints, params_of
+from portal.intents.draft import body_of, complaints, place_complaints
 from portal.intents.language_model import helped_reading
 from scheduler.models import ReadSource
 from scheduler.selectors.cluster.inventory import inventory
@@ -30,7 +29,6 @@ from scheduler.services.provenance.read_values import ReadValue, ReadValues
 from trainer.recipes import RECIPES
 
 MOST_FILES, MOST_JOBS = 10_000, 50
-PLACES = {"gpu_model", "number_gpus", "number_nodes"}
 FILES = ("training_file", "validation_file")
 
 
@@ -77,7 +75,9 @@ def understand(*, user: User, text: str, now: datetime, zone: tzinfo) -> Underst
     for name in FILES:
         if name in body:
             body[name] = ids[body[name]]
-    complaints = {**_beyond_the_nodes(reading), **reading.complaints, **_judged(reading, now)}
+    spot = wants_spot({name: one.value for name, one in reading.fields.items()})
+    places = place_complaints(reading.fields, lambda: inventory(spot=spot), portal_catalogue())
+    complaints = {**places, **reading.complaints, **_judged(reading, now)}
     return Understood(said=text, reading=reading, file_ids=ids, complaints=complaints, draft=body)
 
 
@@ -90,15 +90,6 @@ def _judged(reading: IntentReading, now: datetime) -> dict[str, str]:
         return clean_request(model=model.value, params=params)
 
     return complaints(reading.fields, now, clean)
-
-
-def _beyond_the_nodes(reading: IntentReading) -> dict[str, str]:
-    """Complaints about a place that no nodes give, as the page of a new job says them."""
-    fixed = params_of(reading.fields)
-    if not PLACES & fixed.keys():
-        return {}
-    nodes = inventory(spot=wants_spot({name: one.value for name, one in reading.fields.items()}))
-    return beyond_the_nodes(fixed, nodes, portal_catalogue())
 
 
 def _setting(user: User, files: tuple[str, ...], now: datetime, zone: tzinfo) -> Setting:

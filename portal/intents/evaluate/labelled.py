@@ -11,11 +11,12 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from knowledge.catalogue.shipped_catalogue import shipped_catalogue
+from knowledge.core.domain.types import GpuPool, Inventory
 from knowledge.language.server import ChatServer
 from portal.intents.core.combine import shown
 from portal.intents.core.reading import read
 from portal.intents.core.types import IntentReading, NodeKind, Setting
-from portal.intents.draft import complaints
+from portal.intents.draft import complaints, place_complaints
 from portal.intents.evaluate import baseline
 from portal.intents.evaluate.scoring import score
 from portal.intents.language_model import helped_reading
@@ -68,8 +69,21 @@ def setting_of(case: dict[str, Any]) -> Setting:
     )
 
 
-def answer_of(reading: IntentReading, now: datetime) -> dict[str, Any]:
+def inventory_of(setting: Setting) -> Inventory:
+    """The nodes of a case. A job may use all of one kind: a case knows no other limit."""
+    sizes: dict[str, list[int]] = {}
+    for kind in setting.nodes:
+        sizes.setdefault(kind.gpu_model, []).extend([kind.gpus] * kind.nodes)
+    pools = tuple(
+        GpuPool(gpu_model=name, node_sizes=tuple(sorted(found)), memory_bytes=80 << 30)
+        for name, found in sizes.items()
+    )
+    return Inventory(pools=pools, max_nodes=max((len(found) for found in sizes.values()), default=1))
+
+
+def answer_of(reading: IntentReading, setting: Setting) -> dict[str, Any]:
     """A reading in the form that is scored."""
+    places = place_complaints(reading.fields, lambda: inventory_of(setting), setting.catalogue)
     asked = reading.question
     return {
         "fields": {n: {"value": shown(f.value), "origin": f.origin} for n, f in reading.fields.items()},
@@ -78,7 +92,7 @@ def answer_of(reading: IntentReading, now: datetime) -> dict[str, Any]:
             "field": asked.field,
             "choices": [shown(offer.value) for offer in asked.choices if offer.field == asked.field],
         },
-        "complaints": sorted({*reading.complaints, *complaints(reading.fields, now)}),
+        "complaints": sorted({*places, *reading.complaints, *complaints(reading.fields, setting.now)}),
     }
 
 
@@ -100,7 +114,7 @@ def evaluate(cases: Sequence[dict[str, Any]], server: ChatServer | None = None) 
         begun = time.process_time()
         reading = read(case["text"], setting)
         took.append(time.process_time() - begun)
-        answers[case["id"]] = answer_of(reading, setting.now)
+        answers[case["id"]] = answer_of(reading, setting)
         plain[case["id"]] = {"fields": baseline.read(case["text"], setting)}
     gpu = shipped_catalogue().gpu_key
     scores = score(cases, answers, gpu)
@@ -120,6 +134,6 @@ def _helped(
     answers = {}
     for case in cases:
         setting = setting_of(case)
-        answers[case["id"]] = answer_of(helped_reading(case["text"], setting, server), setting.now)
+        answers[case["id"]] = answer_of(helped_reading(case["text"], setting, server), setting)
     scores = score(cases, answers, gpu)
     return {name: scores[name] for name in REPORTED}

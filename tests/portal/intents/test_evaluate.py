@@ -62,6 +62,13 @@ def test_the_command_prints_the_fixed_keys_and_needs_no_database(tmp_path: Path)
     assert answer["baseline_f1"] < 1
 
 
+def test_a_case_complains_of_places_that_its_nodes_do_not_give() -> None:
+    setting = setting_of(CASE)
+    for said, fields in (("on 300 GPUs", ["number_gpus"]), ("on an H200", ["gpu_model"]), ("on 4 L40S", [])):
+        reading = read(f"phi-4 on poems.jsonl {said}", setting)
+        assert answer_of(reading, setting)["complaints"] == fields
+
+
 def test_a_wrong_line_is_named(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="line 2 is no case"):
         call_command("evaluate_intents", set=written(tmp_path, CASE, {"id": "a2"}), stdout=StringIO())
@@ -111,7 +118,7 @@ def test_scores_equal_those_of_the_sets_own_program() -> None:
     cases = cases_of(SET / "develop.jsonl")
     settings = {case["id"]: setting_of(case) for case in cases}
     for given in (
-        {c["id"]: answer_of(read(c["text"], settings[c["id"]]), settings[c["id"]].now) for c in cases},
+        {c["id"]: answer_of(read(c["text"], settings[c["id"]]), settings[c["id"]]) for c in cases},
         {c["id"]: {"fields": baseline.read(c["text"], settings[c["id"]])} for c in cases},
     ):
         assert score(cases, given, shipped_catalogue().gpu_key) == pytest.approx(theirs.score(cases, given))
