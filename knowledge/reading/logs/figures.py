@@ -37,8 +37,8 @@ class LogFigures:
     """The points of the training itself, without bars of other work.
 
     warnings: the first ones of `warnings_count`. announced: the steps that the log said it would make.
-    by_epochs: the log tells of whole epochs alone, which then count as the steps of its points. evaluations:
-    the numbers of the lines that tell of one.
+    by_epochs: the log tells the number of epochs, and not of steps, so that epochs count as the steps of its
+    points; step_rate: of the steps beside them. evaluations: the numbers of the lines that tell of one.
     """
 
     points: Sequence[LogPoint]
@@ -47,6 +47,7 @@ class LogFigures:
     last: LogLine | None
     announced: int | None = None
     by_epochs: bool = False
+    step_rate: float | None = None
     evaluations: Sequence[int] = ()
 
     @property
@@ -67,8 +68,8 @@ class LogFigures:
 
     @property
     def steps_per_s(self) -> float | None:
-        """The speed, unless the log counts epochs."""
-        return None if self.by_epochs else self.counts_per_s
+        """The speed, also of steps beside whole epochs."""
+        return self.step_rate if self.by_epochs else self.counts_per_s
 
     @property
     def counts_per_s(self) -> float | None:
@@ -76,9 +77,7 @@ class LogFigures:
 
         It counts steps, or epochs where the log tells of no other.
         """
-        rates = _rates([one for one in self.points if one.step is not None and one.seconds is not None])
-        rates = rates or [one.pace for one in self.points if one.pace is not None]
-        return median(rates[-RATE_OVER:]) if rates else None
+        return _speed(self.points)
 
     @property
     def remaining_s(self) -> float | None:
@@ -139,8 +138,15 @@ def read_figures(lines: Iterable[LogLine], shapes: Shapes | None = None) -> LogF
         last=last,
         announced=announced if epochs is None else None,
         by_epochs=epochs is not None,
+        step_rate=_speed([one for one in found if one.step is not None and one.total is None]),
         evaluations=evaluations,
     )
+
+
+def _speed(points: Sequence[LogPoint]) -> float | None:
+    rates = _rates([one for one in points if one.step is not None and one.seconds is not None])
+    rates = rates or [one.pace for one in points if one.pace is not None]
+    return median(rates[-RATE_OVER:]) if rates else None
 
 
 def _step(point: LogPoint) -> int:

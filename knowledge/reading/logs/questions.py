@@ -151,12 +151,12 @@ def _end(log: LogFigures, facts: LogFacts) -> _Answer:
 
 
 def _fast(log: LogFigures, _: LogFacts) -> _Answer:
-    rate, tokens = log.counts_per_s, log.tokens_per_s
+    rate, tokens = log.steps_per_s or log.counts_per_s, log.tokens_per_s
     rates = []
     if tokens and tokens.tokens_per_s:
         rates.append(f"{tokens.tokens_per_s:,.0f} tokens/s in its last line")
     if rate:
-        many, one = ("epochs", "an epoch") if log.by_epochs else ("steps", "a step")
+        many, one = ("epochs", "an epoch") if not log.steps_per_s else ("steps", "a step")
         rates.append(f"{rate:.3g} {many}/s" if rate >= 1 else f"{1 / rate:.3g} s {one}")
     at = tokens or (log.furthest if rate else None)
     if not rates or at is None:

@@ -64,6 +64,18 @@ def test_seconds_beside_epochs_may_be_those_since_the_beginning() -> None:
     assert figures(slower).remaining_s == pytest.approx(4 * 63)
 
 
+def test_steps_without_a_total_tell_the_speed_beside_epochs_that_have_one() -> None:
+    log = "".join(
+        f"2026-01-02 03:{n:02}:00 step {n * 30} loss 2.0\n"
+        + (f"2026-01-02 03:{n:02}:30 Epoch {n // 5}/9 loss 2.0\n" if n % 5 == 0 else "")
+        for n in range(1, 21)
+    )
+    assert asked("how far is it?", log).text == "It came to epoch 4 of 9, 44 %."
+    assert asked("how fast is it?", log).text == "It makes 2 s a step."
+    assert figures(log).remaining_s == pytest.approx(5 * 300)
+    assert figures(log).steps_per_s == pytest.approx(0.5)
+
+
 def test_a_sum_of_an_epoch_does_not_hide_its_steps() -> None:
     log = "".join(
         f"step {n}/60 loss 2.0\n" + (f"Epoch {n // 20}/3 [40.0s] loss 2.0\n" if n % 20 == 0 else "")
