@@ -28,6 +28,8 @@ _DEFAULT = re.compile(
     re.I,
 )
 _SET = re.compile(r"^set\s+(?P<sum>/a\s+)?(?P<ask>/p\s+)?\"?(?P<name>[A-Za-z_]\w*)=(?P<value>.*)$", re.I)
+_CUT = re.compile(r"\"[^\"]*\"|(?P<cut>(?<!>)&&?|\|\|?)")
+_ELSE = re.compile(r"\)\s*else\b", re.I)
 _VALUE = re.compile(
     r"%%~?\w*|%~dp0[\\/]?|%(?P<file>~\w*)(?=\d)(?P<at>\d)|%(?P<argument>\d)|%\*"
     r"|%(?P<name>\w+)(?P<part>:[^%\n]*)?%|!(?P<delayed>\w+)!"
@@ -54,7 +56,9 @@ def as_shell(text: str) -> str:
         goes_before, goes_on = goes_on, line.rstrip().endswith("^")
         body = line.rstrip().removesuffix("^").strip() if goes_on else line.strip()
         if not goes_before:
-            body, opened = _begun(body)
+            *done, (last, opened) = [_begun(part.strip()) for part in _parts(body)]
+            body = "; ".join([f'{code}"' if text else code for code, text in done] + [last])
+            body = f": ; {body}" if done else body  # else a text at its beginning would be the whole line
         else:
             body = _expanded(body, texts=opened)
         if opened and not goes_on:
@@ -63,14 +67,24 @@ def as_shell(text: str) -> str:
     return "\n".join(lines)
 
 
+def _parts(body: str) -> list[str]:
+    """The commands of a line, which `&` and `|` divide outside quotes."""
+    cuts = [found.span() for found in _CUT.finditer(body) if found["cut"]]
+    starts, ends = [0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(body)]
+    return [body[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
 def _begun(body: str) -> tuple[str, bool]:
     """The first line of a command, and whether it leaves a text open."""
     if found := _DEFAULT.match(body):
         asked = (found[1] or found[2]).upper()
         if asked == found[3].upper():
             return f"{asked}=${{{asked}:-{_expanded(found[4].strip(), texts=True)}}}", False
+    inside = False
     while found := _LEADER.match(body):
-        body = body[found.end() :]
+        body, inside = body[found.end() :], inside or "(" in found[0].rstrip()[-1:]
+    if inside:
+        body = body.removesuffix(")").rstrip()
     if _SKIPPED.match(body):
         return "", False
     assigned = _SET.match(body)
@@ -81,7 +95,9 @@ def _begun(body: str) -> tuple[str, bool]:
         return f"read {name}", False
     if assigned["sum"]:
         return f"{name}=$(({_expanded(value.strip(chr(34)), texts=True)}))", False
-    return f'{name}="{_expanded(value.rstrip(")"), texts=True)}', True
+    if _ELSE.search(value):  # which of both holds cannot be known
+        value = "%ERRORLEVEL%"
+    return f'{name}="{_expanded(value, texts=True)}', True
 
 
 def _expanded(text: str, *, texts: bool) -> str:

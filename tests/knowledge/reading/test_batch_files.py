@@ -112,6 +112,26 @@ def test_a_later_value_wins_and_texts_may_grow() -> None:
     assert (found["learning_rate"], found["epochs"]) == (5e-5, 2)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cd /d scripts && python train.py --lr 1e-4 --epochs 2 2>&1",
+        "echo on & set LR=1e-4& set E=2& python train.py --lr %LR% --epochs %E% | tee log.txt",
+        'if exist "a b" (python train.py --lr 1e-4 --epochs 2)',
+        'set "NOTE=a & b" & call conda activate x && python train.py ^\n --lr 1e-4 --epochs 2',
+        "(set LR=1e-4)\nif defined X (set E=2)\npython train.py --lr %LR% --epochs %E%",
+    ],
+)
+def test_several_commands_of_a_line_are_told_apart(line: str) -> None:
+    found = values(reading({"t.bat": line, "train.py": "import sys\n"}, "t.bat"))
+    assert found == {"learning_rate": 1e-4, "epochs": 2}
+
+
+def test_of_two_branches_in_a_line_neither_is_known() -> None:
+    text = 'if "%1"=="fast" (set LR=1e-3) else (set LR=1e-5)\npython train.py --lr %LR% --epochs 2\n'
+    assert values(reading({"t.bat": text, "train.py": "import sys\n"}, "t.bat")) == {"epochs": 2}
+
+
 GROWING = """set CMD=python train.py
 if defined LOCAL (
   set CMD=!CMD! --local_dir "%LOCAL%"
