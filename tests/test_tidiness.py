@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = ("portal", "scheduler", "knowledge", "trainer")
 FOLDERS = (*PRODUCT, "tests", "benchmarks", "templates", "static", "docs")
 MOST_FILES = 15
+LONGEST_FILE, LONGEST_FUNCTION = 300, 50
 LONGEST_FIRST_LINE = 80
 RELATIVE = re.compile(r"(What|Who|Whom|Whose|Whoever|Whatever)\b")
 GROWS = {"migrations", "adr"}  # numbered, and read one by one
@@ -49,6 +50,28 @@ def test_no_folder_holds_more_files_than_a_reader_takes_in() -> None:
     }
     assert files["portal"] > 0
     assert {folder: count for folder, count in files.items() if count > MOST_FILES} == {}
+
+
+def test_files_and_functions_are_short() -> None:
+    """Migrations repeat whole tables, and the one of the first release has them all."""
+    files = [
+        file
+        for folder in (*PRODUCT, "tests", "benchmarks")
+        for file in (ROOT / folder).rglob("*.py")
+        if "migrations" not in file.parts
+    ]
+    assert files
+    long = {}
+    for file in (*files, ROOT / "run.py"):
+        text, place = file.read_text(encoding="utf-8"), str(file.relative_to(ROOT))
+        if (lines := text.count("\n")) > LONGEST_FILE:
+            long[place] = lines
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                if lines > LONGEST_FUNCTION:
+                    long[f"{place}:{node.lineno}"] = lines
+    assert long == {}
 
 
 def docstrings() -> Iterator[tuple[str, str]]:

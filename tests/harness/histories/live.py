@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Container
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -17,21 +17,24 @@ import pytest
 from knowledge.core.domain.types import Option
 from portal.accounts.models import Membership, Team, User
 from portal.clock import database_now
-from scheduler.core.placement.levels import TopologyLevel
-from scheduler.core.types import Topology
 from scheduler.errors import IllegalTransition
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, DatasetFile, Job, JobArray
 from scheduler.selectors.cluster.stop_costs import restart_s
 from scheduler.services.jobs.dependencies import After
 from scheduler.services.quotas import LimitValues, QuotaValues, set_limit, set_quotas
-from scheduler.states import PriorityClass
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, step
+from tests.harness.histories.planned_jobs import (
+    SLOTS,
+    PlannedJob,
+    closely_planned_job,
+    planned_job,
+    under_rules,
+)
 from trainer.protocol import ClaimOrder
 
-NODES, SLOTS = 3, 2
-CLOSE_SLOTS = 2  # that share a NUMA node, where sites are declared
+NODES = 3
 # A policy of each mechanism that stops jobs or plans ahead; others are played on demand.
 MECHANISMS = ("easy", "tiresias", "sia", "topology", "spot")
 # (seconds, job, its GPUs as (node, index)); no GPUs: it was stopped for others.
@@ -71,21 +74,6 @@ class Size:
 PLAIN = Size(jobs=6, arrivals_s=100, step_s=20, steps=100)
 GOLDEN = Size(jobs=10, arrivals_s=100, step_s=20, steps=100, rules=True)
 CLOSE = Size(jobs=12, arrivals_s=100, step_s=20, steps=200, slots=4, sites=True)
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedJob:
-    at: int
-    params: dict[str, int]  # with number_gpus: a gang of that size; without, the policy chooses
-    priority: int
-    owner: int
-    due: int | None = None
-    team: int | None = None
-    after: int | None = None
-    begins: int | None = None
-    in_array: bool = False
-    topology: Topology = Topology.AUTOMATIC
-    level: TopologyLevel | None = None
 
 
 @dataclass
@@ -132,7 +120,7 @@ class LiveHistory:
         self.owners: list[User] = [world.admin(), world.admin()]  # who may give every class
         size = self.size
         arrivals = sorted(rng.randrange(0, size.arrivals_s, size.step_s) for _ in range(size.jobs))
-        planned = closely_planned if size.sites else planned_job
+        planned = closely_planned_job if size.sites else planned_job
         self.plan = [planned(rng, at) for at in arrivals]
         self.teams: list[Team] = []
         if size.rules:
@@ -275,34 +263,3 @@ class LiveHistory:
 
     def _since(self, moment: datetime) -> float:
         return (moment - self.origin).total_seconds()
-
-
-def planned_job(rng: random.Random, at: int) -> PlannedJob:
-    params = {"max_steps": rng.randint(10, 30) * 100}
-    gpus = rng.choice([0, 0, 0, 1, 4])
-    if gpus:
-        params |= {"number_gpus": gpus, "number_nodes": -(-gpus // SLOTS)}
-    priority = rng.choice([PriorityClass.NORMAL] * 4 + [PriorityClass.LOW, PriorityClass.HIGH])
-    return PlannedJob(at, params, priority, rng.randrange(2))
-
-
-def closely_planned(rng: random.Random, at: int) -> PlannedJob:
-    """A job that chooses its GPUs, or a gang of which most ask for one NUMA node."""
-    gpus = rng.choice([0, 1, 1, 2, 2, 2, 3])
-    params = {"max_steps": rng.randint(10, 30) * 100} | ({"number_gpus": gpus} if gpus else {})
-    priority = rng.choice([PriorityClass.LOW, PriorityClass.LOW, PriorityClass.NORMAL, PriorityClass.HIGH])
-    asks = rng.choice([Topology.NONE, Topology.BEST_EFFORT, Topology.GUARANTEED, Topology.GUARANTEED])
-    if gpus != CLOSE_SLOTS or asks is Topology.NONE:
-        return PlannedJob(at, params, priority, rng.randrange(2))
-    return PlannedJob(at, params, priority, rng.randrange(2), topology=asks, level=TopologyLevel.NUMA)
-
-
-def under_rules(rng: random.Random, number: int, job: PlannedJob) -> PlannedJob:
-    return replace(
-        job,
-        due=job.at + rng.randint(10**5, 2 * 10**5),
-        team=rng.choice([0, 0, 1, None]),
-        after=rng.choice([None, None, rng.randrange(number)]) if number else None,
-        begins=rng.choice([None, None, None, job.at + 40]),
-        in_array=number % 4 == 1,
-    )

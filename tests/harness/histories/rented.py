@@ -19,7 +19,8 @@ from scheduler.simulator.inputs.market import SimulatedMarket
 from scheduler.simulator.settings import SimulationSettings
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, facts
-from tests.harness.histories.live import SLOTS, LiveHistory, PlannedJob, Size
+from tests.harness.histories.live import LiveHistory, Size
+from tests.harness.histories.planned_jobs import SLOTS, PlannedJob
 from tests.harness.histories.simulated import AsPromised, LiveOptions, NotingEngine, trace_job
 
 OF_A_KIND = 2  # nodes

@@ -19,7 +19,8 @@ from scheduler.simulator.inputs.trace import TraceJob
 from scheduler.simulator.settings import SimulationSettings
 from scheduler.simulator.world.ground_truth import GroundTruth, Throughput
 from scheduler.simulator.world.runs import Run
-from tests.harness.histories.live import NODES, Decision, LiveHistory, PlannedJob
+from tests.harness.histories.live import NODES, Decision, LiveHistory
+from tests.harness.histories.planned_jobs import PlannedJob
 
 
 class AsPromised(GroundTruth):

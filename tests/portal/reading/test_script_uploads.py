@@ -1,4 +1,4 @@
-"""Uploads of scripts at both doors: what is refused is told at its field and not kept, the rest is read."""
+"""Uploads of scripts by page and REST: refusals name the field and keep nothing, the rest is read."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_odd_archives_are_read_as_far_as_they_go(api: APIClient, content: bytes)
     assert not any("\x00" in path or "passwd" in path for path in kept)
 
 
-def test_a_hanging_language_model_delays_no_door(api: APIClient, browser: Client, person: User) -> None:
+def test_a_hanging_language_model_delays_no_answer(api: APIClient, browser: Client, person: User) -> None:
     Membership.objects.create(team=Team.objects.create(name="nlp", language_model=True), user=person)
     script = b'knobs = {"how_wide": 16}\n'
     with (
@@ -161,7 +161,7 @@ def test_a_hanging_language_model_delays_no_door(api: APIClient, browser: Client
         answer = api.post(API, {"file": upload("a.py", script)}, format="multipart").json()
         page = browser.post(PAGE, {"upload": upload("a.py", script)}).content.decode()
         again = browser.get(f"{PAGE}{answer['id']}/")
-        assert chat.asked == []  # a worker asks, behind the doors
+        assert chat.asked == []  # a worker asks, once the answer is sent
     assert answer["language_model"]["server"] == chat.server.host
     assert chat.server.host in page
     assert again.status_code == 200
