@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from knowledge.log_formats import asking as format_asking
+from knowledge.log_formats.asking import ask_next_format
 from knowledge.predictors import drift_monitor, training
-from knowledge.script_readings import asking
+from knowledge.script_readings.asking import MOST_AT_ONCE, ask_next_script
 from portal.clock import database_now
 
 
@@ -23,6 +23,6 @@ def train() -> None:
 @shared_task(name="knowledge.tasks.read_scripts", ignore_result=True)
 def read_scripts() -> None:
     """Let a language model read a few scripts and log lines that wait for it."""
-    for _ in range(asking.MOST_AT_ONCE):
-        if not (asking.ask_next() or format_asking.ask_next()):
+    for _ in range(MOST_AT_ONCE):
+        if not (ask_next_script() or ask_next_format()):
             return

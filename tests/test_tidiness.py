@@ -38,6 +38,19 @@ def test_no_class_name_is_given_twice() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+def test_names_of_the_product_are_imported_as_they_are() -> None:
+    """Two things of one name would need two names where both are used; Celery looks for `celery_app`."""
+    renamed = {
+        f"{file.relative_to(ROOT)}:{node.lineno}": alias.asname
+        for file in modules()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in PRODUCT
+        for alias in node.names
+        if alias.asname not in {None, alias.name, "celery_app"}
+    }
+    assert renamed == {}
+
+
 def test_no_folder_holds_more_files_than_a_reader_takes_in() -> None:
     folders = [
         folder

@@ -33,7 +33,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def ask_next() -> bool:
+def ask_next_format() -> bool:
     """Ask about one form that waits; whether there was one."""
     waiting = LogFormat.objects.filter(model_state=ModelState.ASKED).order_by("asked_at")
     row = waiting.select_related("asked_by").first()

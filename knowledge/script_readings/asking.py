@@ -14,7 +14,7 @@ from knowledge.script_readings.trees import manifest_of, reader_server
 MOST_AT_ONCE = 3  # of a minute each; other work waits meanwhile
 
 
-def ask_next() -> bool:
+def ask_next_script() -> bool:
     """Let the model read one tree that waits; whether there was one."""
     waiting = ScriptReading.objects.filter(model_state=ModelState.ASKED).order_by("asked_at")
     row = waiting.select_related("tree", "tree__owner").first()

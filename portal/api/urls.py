@@ -21,7 +21,7 @@ from portal.api.jobs import (
     similar,
     start,
 )
-from portal.api.jobs.changes import views as changes
+from portal.api.jobs.changes import offers
 from portal.api.knowledge import catalogue, executions, logs, recommendations
 from portal.api.markets import markets, plans
 from portal.api.nodes import calibrations, nodes, topology, windows
@@ -46,7 +46,7 @@ urlpatterns = [
     path("jobs/<str:job_id>/events/", parts.EventsApi.as_view()),
     path("jobs/<str:job_id>/decisions/", decisions.DecisionsApi.as_view()),
     path("jobs/<str:job_id>/start/", start.StartApi.as_view()),
-    path("jobs/<str:job_id>/changes/", changes.ChangesApi.as_view()),
+    path("jobs/<str:job_id>/changes/", offers.ChangesApi.as_view()),
     path("jobs/<str:job_id>/similar/", similar.SimilarApi.as_view()),
     path("jobs/<str:job_id>/failure/", failures.FailureApi.as_view()),
     path("jobs/<str:job_id>/questions/", failures.QuestionsApi.as_view()),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 
+import kombu.exceptions
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from drf_spectacular.utils import extend_schema
-from kombu.exceptions import OperationalError as BrokerError
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -64,7 +64,7 @@ def broker_works() -> str:
     try:
         with app.connection_for_write() as broker:
             broker.ensure_connection(max_retries=0, timeout=1)
-    except (BrokerError, OSError) as away:
+    except (kombu.exceptions.OperationalError, OSError) as away:
         # The address may carry a password, so only the kind of trouble is told.
         return f"does not answer ({type(away).__name__})"
     return "ok"

@@ -11,7 +11,7 @@ from portal.web import home, intents
 from portal.web.admin import catalogue, shadow
 from portal.web.analysis import logs_elsewhere, predictions, simulations, spending
 from portal.web.jobs import files, job, jobs, new, recommendation, script_import, uploads
-from portal.web.jobs.changes import views as changes
+from portal.web.jobs.changes import offers
 from portal.web.markets import markets
 from portal.web.navigation import PAGES
 from portal.web.nodes import calibrations, node, nodes, windows
@@ -45,7 +45,7 @@ urlpatterns = [
     path("arrays/<str:array_id>/cancel/", jobs.array_cancel, name="array-cancel"),
     path("jobs/<str:job_id>/", job.job_detail, name="job"),
     path("jobs/<str:job_id>/live/", job.job_live, name="job-live"),
-    path("jobs/<str:job_id>/changes/", changes.job_changes, name="job-changes"),
+    path("jobs/<str:job_id>/changes/", offers.job_changes, name="job-changes"),
     path("jobs/<str:job_id>/tabs/<str:tab>/", job.job_tab, name="job-tab"),
     path("jobs/<str:job_id>/charts/<str:chart>/", job.job_chart, name="job-chart"),
     path("jobs/<str:job_id>/<str:verb>/", job.job_verb, name="job-verb"),

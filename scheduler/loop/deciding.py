@@ -10,7 +10,6 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as StillDeciding
 from threading import Thread
 
 from django.conf import settings
@@ -42,7 +41,7 @@ def decide(policy: Policy, state: ClusterState, now: float, meanwhile: Callable[
         left = begun + settings.DECIDE_FOR_S - time.monotonic()
         try:
             plan = future.result(timeout=max(0.0, min(LOOK_EVERY_S, left)))
-        except StillDeciding:
+        except TimeoutError:
             if future.done():
                 raise  # the policy's own
             if left <= 0:

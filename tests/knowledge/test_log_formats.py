@@ -9,7 +9,7 @@ import pytest
 from django.test import override_settings
 
 from knowledge.log_formats import asking, kept
-from knowledge.log_formats.asking import ask_next
+from knowledge.log_formats.asking import ask_next_format
 from knowledge.log_formats.kept import forget_old_forms, is_any_form_awaited, read_with_formats
 from knowledge.models import LogFormat, ModelState
 from knowledge.reading.logs.elsewhere import LogElsewhere
@@ -50,8 +50,8 @@ def asked(reader: User, script: Script, log: str = LOG) -> LogFormat:
     """The row after a worker asked a server that answers by a script."""
     with chatting(script) as chat, override_settings(LANGUAGE_SERVERS={"reader": chat.server}):
         assert "read the log again" in read(reader, log)[1]
-        assert ask_next()
-        assert not ask_next()
+        assert ask_next_format()
+        assert not ask_next_format()
     return LogFormat.objects.get()
 
 
@@ -135,7 +135,7 @@ def test_nothing_is_sent_without_a_server_or_consent(reader: User) -> None:
         assert not is_any_form_awaited()
         assert read(reader)[1]
         Team.objects.update(language_model=False)
-        assert ask_next()
+        assert ask_next_format()
         assert chat.asked == []
     assert LogFormat.objects.get().samples == []
 
@@ -144,10 +144,10 @@ def test_what_failed_is_asked_again_after_a_day(reader: User) -> None:
     asked(reader, says({}))
     with chatting(says(RIGHT)) as chat, override_settings(LANGUAGE_SERVERS={"reader": chat.server}):
         assert "did not understand" in read(reader)[1]
-        assert not ask_next()
+        assert not ask_next_format()
         LogFormat.objects.update(asked_at=database_now() - timedelta(days=1, minutes=1))
         assert "read the log again" in read(reader)[1]
-        assert ask_next()
+        assert ask_next_format()
     assert LogFormat.objects.get().shape == RIGHT
 
 

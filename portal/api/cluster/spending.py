@@ -15,7 +15,7 @@ from portal.api.common.fields import CurrencyField
 from portal.api.common.pages import read_query
 from portal.api.common.period import PeriodQuery, read_period
 from portal.clock import database_now
-from scheduler.selectors.analysis.spending import SpendingLine, spending
+from scheduler.selectors.analysis.spending import SpendingLine, visible_spending
 
 USUAL = timedelta(days=30)
 
@@ -51,7 +51,7 @@ class SpendingApi(APIView):
         query = read_query(PeriodQuery, request.query_params)
         now = database_now()
         period = read_period(query, usual=USUAL, now=now)
-        found = spending(request.user, period, now)
+        found = visible_spending(request.user, period, now)
         content: dict[str, Any] = {"since": period.start, "until": period.end}
         content |= {name: getattr(found, name) for name in ("by_team", "by_person", "by_node", "total")}
         return Response(SpendingOut(content).data)

@@ -13,7 +13,7 @@ from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.common.period import RANGES, chosen, present, remembered
 from scheduler.selectors.analysis.analytics import first_submission
-from scheduler.selectors.analysis.spending import spending as spending_of
+from scheduler.selectors.analysis.spending import visible_spending
 
 
 @login_required
@@ -26,7 +26,7 @@ def spending(request: PageRequest) -> HttpResponse:
     first = partial(first_submission, request.user)
     when = chosen(request.GET.dict(), now=present(), first=first)
     now = database_now()
-    summed = partial(spending_of, request.user, when.period, now)
+    summed = partial(visible_spending, request.user, when.period, now)
     found = remembered("spending", request.user, when.period, summed)
     context = {"chosen": when, "ranges": RANGES, "spending": found}
     return render(request, "analytics/spending.html", context, status=400 if when.errors else 200)

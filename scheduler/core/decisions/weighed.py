@@ -8,8 +8,7 @@ from enum import StrEnum
 
 from knowledge.core.domain.types import Option, all_priced
 from scheduler.core.cycle.options import CycleOptions
-from scheduler.core.divide.bundles import bundle
-from scheduler.core.divide.bundles import possible as possible_bundles
+from scheduler.core.divide.bundles import bundle, possible_options
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.policies.sia import Sia
 from scheduler.core.types import GpuId, JobInfo, NodeInfo, Plan, Policy, Resize, Start
@@ -104,5 +103,5 @@ def _program_costs(policy: Policy, job: JobInfo, free: FreeGpus, now: float) -> 
     """The value of each option in the policy's own program, where it has one."""
     if not isinstance(policy, Sia):
         return {}
-    options = possible_bundles(job, free, policy.rules)
+    options = possible_options(job, free, policy.rules)
     return dict(zip(options, policy.costs(job, options, now), strict=True))

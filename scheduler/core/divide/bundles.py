@@ -31,7 +31,7 @@ def movable(state: ClusterState, rules: DivideRules, now: float) -> list[JobInfo
     return sorted(found, key=lambda job: (job.submitted_at, job.id))
 
 
-def possible(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> list[Option]:
+def possible_options(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> list[Option]:
     """Return the job's options that the empty cluster could hold.
 
     The rules allow them. There is one per bundle, smallest first. What a running job holds is among them,

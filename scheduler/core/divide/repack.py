@@ -14,7 +14,7 @@ from typing import Any
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
-from scheduler.core.divide.bundles import ANY, bundle, movable, possible
+from scheduler.core.divide.bundles import ANY, bundle, movable, possible_options
 from scheduler.core.divide.capacity import Capacity
 from scheduler.core.divide.rules import DivideRules
 from scheduler.core.placement.fit import FreeGpus, Placement
@@ -52,7 +52,7 @@ def divide(
     solved: dict[str, Any] = {}
     for priority in sorted({job.priority for job in jobs}, reverse=True):
         peers = [job for job in jobs if job.priority == priority]
-        options = [possible(job, free, rules) for job in peers]
+        options = [possible_options(job, free, rules) for job in peers]
         name = f"{priority:.17g}"  # the same for 1 and 1.0, as kept decisions hold both
         known = state.solved.get(name)
         chosen = choose(peers, options, left) if known is None else _chosen(known, peers, options)
@@ -119,7 +119,7 @@ def _spare(jobs: Sequence[JobInfo], places: Places, free: FreeGpus) -> Places:
     for job in jobs:
         if job.id in places:
             continue
-        fits = ((option, gpus) for option in possible(job, free) if (gpus := free.place(option, job)))
+        fits = ((option, gpus) for option in possible_options(job, free) if (gpus := free.place(option, job)))
         if place := next(fits, None):
             free.take(*place)
             found[job.id] = place
@@ -219,7 +219,7 @@ def _old_place(job: JobInfo, free: FreeGpus) -> tuple[Option, tuple[GpuId, ...]]
 
 
 def _smaller(job: JobInfo, wish: Option, free: FreeGpus) -> tuple[Option, tuple[GpuId, ...]] | None:
-    for option in reversed(possible(job, free)):
+    for option in reversed(possible_options(job, free)):
         fits = option.gpu_model == wish.gpu_model and option.gpus <= wish.gpus
         if fits and (gpus := free.place(option, job)):
             return option, gpus
@@ -267,7 +267,7 @@ def _waits(state: ClusterState, placed: set[str], free: FreeGpus) -> list[Wait]:
     for job in sorted(state.jobs, key=lambda job: (job.submitted_at, job.id)):
         if job.holds or job.id in placed:
             continue
-        options = [] if job.hold else possible(job, free)
+        options = [] if job.hold else possible_options(job, free)
         if not options:
             waits.append(wait_reasons.nowhere(job))
         else:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from knowledge.core.domain.types import Option, all_priced
-from scheduler.core.divide.bundles import movable, possible
+from scheduler.core.divide.bundles import movable, possible_options
 from scheduler.core.divide.capacity import Capacity
 from scheduler.core.divide.repack import realize
 from scheduler.core.divide.rules import DivideRules
@@ -56,7 +56,7 @@ class Gavel:
         jobs = movable(state, self.rules, now)
         free = FreeGpus(state.nodes, self.placement)
         left = Capacity.of(state, jobs)
-        options = {job.id: _by_model(job, possible(job, free, self.rules)) for job in jobs}
+        options = {job.id: _by_model(job, possible_options(job, free, self.rules)) for job in jobs}
         gpus = {model: left.gpus[model, ""] for model in left.models}
         ledger, solved = _remembered(state, now), {}
         if ledger is None or (now - ledger.since >= self.reset_s and ledger.is_old(jobs, gpus)):

@@ -53,7 +53,7 @@ class Spending:
     total: SpendingLine
 
 
-def spending(user: User, period: Period, now: datetime) -> Spending:
+def visible_spending(user: User, period: Period, now: datetime) -> Spending:
     """Sum up what the jobs that the user may see used in the period.
 
     Each GPU is cut to it, and counts up to `now` where the period reaches beyond; it takes six queries.

@@ -12,7 +12,7 @@ from django.test import override_settings
 from knowledge.models import ModelState, ScriptReading, SourceTree
 from knowledge.reading.manifest import ScriptManifest
 from knowledge.script_readings import trees
-from knowledge.script_readings.asking import ask_next
+from knowledge.script_readings.asking import ask_next_script
 from knowledge.script_readings.trees import KeptReading, forget_old, kept_reading, read_upload
 from portal.accounts.models import Membership, Team, User
 from portal.clock import database_now
@@ -81,14 +81,14 @@ def test_a_changed_file_is_read_again_and_no_other(owner: User) -> None:
         first = sent(owner)
         assert first.is_awaited
         assert by(first) == {"seed": "rules"}
-        assert ask_next()
+        assert ask_next_script()
         found = kept_reading(owner=owner, tree_id=first.row.tree_id)
         assert found is not None
         assert by(found) == {"seed": "rules", "learning_rate": "model", "lora_r": "model", "epochs": "model"}
         asked = len(chat.asked)
 
         assert not sent(owner).is_awaited
-        assert not ask_next()
+        assert not ask_next_script()
         assert len(chat.asked) == asked
 
         changed = sent(owner, a_py="how = dict(width=32)\n")
@@ -101,7 +101,7 @@ def test_without_consent_no_text_leaves(owner: User) -> None:
     with chatting(claims) as chat, override_settings(LANGUAGE_SERVERS={"reader": chat.server}):
         waiting = sent(owner)
         Team.objects.update(language_model=False)
-        assert ask_next()
+        assert ask_next_script()
         assert kept_reading(owner=owner, tree_id=waiting.row.tree_id).row.model_state == ModelState.FAILED  # type: ignore[union-attr]
         assert not sent(owner, b_py="rounds = 8\n").is_awaited
         assert chat.asked == []
@@ -113,7 +113,7 @@ def test_a_server_that_fails_leaves_what_the_rules_read(owner: User) -> None:
         override_settings(LANGUAGE_SERVERS={"reader": chat.server}),
     ):
         first = sent(owner)
-        ask_next()
+        ask_next_script()
         row = ScriptReading.objects.get()
         assert (row.model_state, row.model_note) == (
             ModelState.FAILED,

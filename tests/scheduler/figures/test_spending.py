@@ -11,7 +11,7 @@ from portal.accounts.models import Membership, Team
 from portal.clock import database_now
 from scheduler.models import Allocation, Job, Node, NodePrice
 from scheduler.selectors.analysis.period import Period
-from scheduler.selectors.analysis.spending import spending
+from scheduler.selectors.analysis.spending import visible_spending
 from scheduler.selectors.figures.cost import job_costs
 from scheduler.states import NodeState
 from tests.harness import world
@@ -42,7 +42,7 @@ def ended_job(price: float, *, team: Team | None = None) -> Job:
 def test_teams_nodes_and_jobs_add_up_to_the_same() -> None:
     team = Team.objects.create(name="Vision")
     jobs = [ended_job(2.0, team=team), ended_job(0.5), ended_job(0.0, team=team)]
-    found = spending(world.admin(), DAY, NOW)
+    found = visible_spending(world.admin(), DAY, NOW)
     assert [(line.name, line.jobs, line.gpu_s) for line in found.by_team] == [
         ("Vision", 2, 4 * 3600.0),
         ("", 1, 2 * 3600.0),
@@ -61,24 +61,24 @@ def test_teams_nodes_and_jobs_add_up_to_the_same() -> None:
 def test_a_gpu_counts_for_its_part_within_the_period() -> None:
     ended_job(2.0)
     first, second = (
-        spending(world.admin(), Period(start, end), NOW)
+        visible_spending(world.admin(), Period(start, end), NOW)
         for start, end in ((NOON - HOUR, NOON + HOUR / 2), (NOON + HOUR / 2, NOON + 9 * HOUR))
     )
     assert (first.total.gpu_s, second.total.gpu_s) == (1800.0, 5400.0)
     assert (first.total.cost and first.total.cost.amount) == pytest.approx(1.0)
     assert (second.total.cost and second.total.cost.amount) == pytest.approx(3.0)
-    assert spending(world.admin(), Period(NOON + 3 * HOUR, NOON + 4 * HOUR), NOW).total.jobs == 0
+    assert visible_spending(world.admin(), Period(NOON + 3 * HOUR, NOON + 4 * HOUR), NOW).total.jobs == 0
 
 
 def test_a_running_job_counts_up_to_now_and_not_to_the_end_of_the_period() -> None:
     ended_job(2.0)
     Allocation.objects.update(released_at=None)
     now = NOON + HOUR
-    found = spending(world.admin(), DAY, now)
+    found = visible_spending(world.admin(), DAY, now)
     assert found.total.gpu_s == 3600.0
     assert (found.total.cost and found.total.cost.amount) == pytest.approx(2.0)
-    assert spending(world.admin(), DAY, now + HOUR).total.gpu_s == 7200.0
-    assert spending(world.admin(), DAY, NOON - HOUR).total.jobs == 0, "it holds nothing yet"
+    assert visible_spending(world.admin(), DAY, now + HOUR).total.gpu_s == 7200.0
+    assert visible_spending(world.admin(), DAY, NOON - HOUR).total.jobs == 0, "it holds nothing yet"
 
 
 def test_people_see_what_their_own_and_their_teams_jobs_used() -> None:
@@ -86,9 +86,9 @@ def test_people_see_what_their_own_and_their_teams_jobs_used() -> None:
     Membership.objects.create(team=team, user=member)
     ended_job(2.0, team=team)
     ended_job(3.0)
-    assert [line.name for line in spending(member, DAY, NOW).by_team] == ["Vision"]
-    assert len(spending(member, DAY, NOW).by_person) == 1
-    assert spending(world.user(), DAY, NOW).total.jobs == 0
+    assert [line.name for line in visible_spending(member, DAY, NOW).by_team] == ["Vision"]
+    assert len(visible_spending(member, DAY, NOW).by_person) == 1
+    assert visible_spending(world.user(), DAY, NOW).total.jobs == 0
 
 
 def test_page_and_rest_tell_the_same(admin_client: Client) -> None:

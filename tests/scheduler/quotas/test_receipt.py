@@ -16,7 +16,7 @@ from scheduler.loop.tick import tick
 from scheduler.models import Allocation
 from scheduler.selectors.analysis.analytics import utilisation
 from scheduler.selectors.analysis.period import Period
-from scheduler.selectors.analysis.spending import spending
+from scheduler.selectors.analysis.spending import visible_spending
 from scheduler.selectors.analysis.team_usage import team_usage
 from scheduler.services.quotas import QuotaValues, set_quotas
 from tests.harness import world
@@ -85,7 +85,7 @@ def test_what_a_team_used_is_what_its_spending_says() -> None:
     set_quotas(team=team, quotas=[QuotaValues(guaranteed=1)], actor=admin, now=start + timedelta(hours=1))
     period = Period(start, now)
     total = team_usage(team, period, now)[0].total
-    by_team = {line.name: line.gpu_s for line in spending(admin, period, period.end).by_team}
+    by_team = {line.name: line.gpu_s for line in visible_spending(admin, period, period.end).by_team}
     assert total.used_s == pytest.approx(by_team["vision"])
     assert total.guaranteed_s == pytest.approx(2 * 3600)
     # Two GPUs were held for 53 minutes before it had a quota, and both for 7 more.
@@ -103,7 +103,7 @@ def test_receipt_utilisation_and_spending_end_at_one_moment() -> None:
     Allocation.objects.update(allocated_at=now - timedelta(minutes=7, seconds=3))
     minute = now.replace(second=0, microsecond=0) + timedelta(minutes=1)
     period = Period(minute - timedelta(hours=24), minute)
-    spent = spending(admin, period, now).total.gpu_s
+    spent = visible_spending(admin, period, now).total.gpu_s
     assert spent == pytest.approx(423, abs=0.01)
     assert team_usage(team, period, now)[0].total.used_s == pytest.approx(spent, abs=0.01)
     assert sum(utilisation(admin, period, now).held) == pytest.approx(spent, abs=0.01)
