@@ -59,6 +59,7 @@ class QueuePlay:
         self.arrivals = given.arrivals(number)
         self.asked = frozenset(job.id for job in given.waiting)
         self.open = set(self.asked)
+        self.cut_short = False  # did it end before everything had happened that is asked for?
         self.kept_back: list[PlayedJob] = []
         self.decided_at = given.decided_at
         self._next = 0
@@ -77,7 +78,10 @@ class QueuePlay:
 
         more: asked before each decision; the play ends where it says no, with what has happened by then.
         """
-        while self._events and self.open and more():
+        while self._events and self.open:
+            if not more():
+                self.cut_short = True
+                break
             at = self._events[0][0]
             if at > self.given.now + HORIZON_S:
                 break

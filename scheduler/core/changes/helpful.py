@@ -13,7 +13,7 @@ from knowledge.core.domain.types import Option
 from scheduler.core.ahead.forecast import Forecast, IntervalWidths, forecasts
 from scheduler.core.ahead.play import Lived
 from scheduler.core.changes.possible import ChangeKind
-from scheduler.core.changes.trying import Trials, TriedChange
+from scheduler.core.changes.trying import LEAST_PLAYS, Trials, TriedChange
 
 LEAST_GAIN_S = 10.0
 LEAST_GAIN = 0.05  # of the wait without the change
@@ -52,9 +52,11 @@ def helpful_changes(
     """
     waits = [_wait(lives, job, now) for lives in trials.as_it_is]
     found = [
-        _helpful(tried, trials, job, widths)
+        _helpful(tried, job, widths)
         for tried in trials.changes
-        if len(tried.lives) == len(trials.as_it_is) and _helps(tried, waits) and not _cuts(tried, trials)
+        if LEAST_PLAYS <= len(tried.lives) == len(trials.as_it_is)
+        and _helps(tried, waits)
+        and not _cuts(tried, trials)
     ]
     kept = sorted((one for one in found if one), key=_rank)
     kinds: Counter[ChangeKind] = Counter()
@@ -83,15 +85,13 @@ def _cuts(tried: TriedChange, trials: Trials) -> bool:
     return tried.unfinished > max(MOST_UNFINISHED, mean(trials.cut))
 
 
-def _helpful(
-    tried: TriedChange, trials: Trials, job: str, widths: IntervalWidths | None
-) -> HelpfulChange | None:
+def _helpful(tried: TriedChange, job: str, widths: IntervalWidths | None) -> HelpfulChange | None:
     possible = tried.possible
     own = [{job: lives.get(job, Lived(None, None))} for lives in tried.lives]
     forecast = forecasts(possible.given, own, widths).get(job)
     if forecast is None:
         return None
-    delays = [_delays(before, after, job) for before, after in zip(trials.as_it_is, tried.lives, strict=True)]
+    delays = [_delays(before, after, job) for before, after in tried.others] or [[]]
     return HelpfulChange(
         kind=possible.kind,
         subject=possible.subject,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import inf, isfinite
+from dataclasses import dataclass, field, replace
+from math import inf
 from statistics import mean, median
+from typing import NamedTuple
 
 from knowledge.core.domain.types import Option
 from scheduler.core.ahead.durations import Draws
@@ -15,8 +16,10 @@ from scheduler.core.ahead.play_input import PlayInput
 from scheduler.core.changes.possible import PossibleChange
 
 PLAYS = 16
+LEAST_PLAYS = 3  # of a change, before anything is promised of it
 SCREENING = 2  # plays after which only the most helpful are tried on
 KEPT = 8
+OF_OTHERS = 2  # plays that go on until the others have started as well
 Share = Callable[[int], More]  # of so many plays that are still to come: what bounds the next one
 
 
@@ -24,12 +27,14 @@ Share = Callable[[int], More]  # of so many plays that are still to come: what b
 class TriedChange:
     """One change in every play so far.
 
-    lives: of the jobs that wait now. options: with which the job ran last; None where it did not start.
-    gains: seconds by which it started sooner than without the change. cut: was it ended by its time limit?
+    lives: of the job. others: of all that wait now, without the change and with it. options: with which the
+    job ran last; None where it did not start. gains: seconds by which it started sooner than without the
+    change. cut: was it ended by its time limit?
     """
 
     possible: PossibleChange
     lives: list[Mapping[str, Lived]] = field(default_factory=list)
+    others: list[tuple[Mapping[str, Lived], Mapping[str, Lived]]] = field(default_factory=list)
     options: list[Option | None] = field(default_factory=list)
     gains: list[float] = field(default_factory=list)
     cut: list[bool] = field(default_factory=list)
@@ -52,57 +57,93 @@ class Trials:
     cut: list[bool] = field(default_factory=list)
     changes: list[TriedChange] = field(default_factory=list)
 
+    def add(self, without: _Played, played: Sequence[_Played]) -> None:
+        """One more play of the queue as it is, and of each change."""
+        self.as_it_is.append(without.lives)
+        self.cut.append(without.cut)
+        for tried, one in zip(self.changes, played, strict=True):
+            tried.lives.append(one.lives)
+            tried.options.append(one.option)
+            tried.cut.append(one.cut)
+            tried.gains.append(_gain(without, one))
+
 
 def try_changes(
     given: PlayInput, job: str, possible: Sequence[PossibleChange], share: Share | None = None
 ) -> Trials:
-    """Play each change as often as the queue as it is, draw by draw.
+    """Play each change as often as the queue as it is, until the job has started.
 
     share: makes what a play asks before each of its decisions, given how many plays are to come. A change
-    whose play was cut short before the job started promises nothing.
+    whose play was cut short before the job started promises nothing; of the queue as it is, such a play says
+    that the job starts no sooner than it came.
     """
     trials = Trials(changes=[TriedChange(one) for one in possible])
     draws, limit = Draws(given.seed), share or (lambda _: _always)
     for number in range(PLAYS):
         if number and not limit(1)():
             break
-        left = (1 + len(trials.changes)) * (SCREENING - number) if number < SCREENING else len(trials.changes)
-        without, _, cut = _played(given, job, draws, number, limit(max(1, left)))
-        trials.as_it_is.append(without)
-        trials.cut.append(cut)
-        for tried in trials.changes:
-            _try(tried, job, without, draws, number, limit(max(1, left)))
+        left = (1 + len(trials.changes)) * max(1, LEAST_PLAYS - number)
+        without = _Played.of(given, job, draws, number, limit(left))
+        played = [_Played.of(one.possible.given, job, draws, number, limit(left)) for one in trials.changes]
+        if number >= LEAST_PLAYS and any(one.unknown for one in (without, *played)):
+            break  # the time is up
+        trials.add(without, played)
         if number == SCREENING - 1:
             helping = [tried for tried in trials.changes if tried.gain_s > 0]
             trials.changes = sorted(helping, key=lambda tried: -tried.gain_s)[:KEPT]
+            _look_at_others(trials, given, draws, limit)
         if not trials.changes:
             break
     return trials
 
 
-def _try(
-    tried: TriedChange, job: str, without: Mapping[str, Lived], draws: Draws, number: int, more: More
-) -> None:
-    lives, option, cut = _played(tried.possible.given, job, draws, number, more)
-    tried.lives.append(lives)
-    tried.options.append(option)
-    tried.cut.append(cut)
-    before, after = _start(without, job), _start(lives, job)
-    tried.gains.append(before - after if isfinite(after) else (0.0 if not isfinite(before) else -inf))
+def _look_at_others(trials: Trials, given: PlayInput, draws: Draws, share: Share) -> None:
+    """Play on until everybody has started, in half of the time that is left."""
+    for number in range(OF_OTHERS):
+        left = 2 * (OF_OTHERS - number) * (1 + len(trials.changes))
+        before = QueuePlay(given, draws, number).run(share(left))
+        for tried in trials.changes:
+            after = QueuePlay(tried.possible.given, draws, number).run(share(left))
+            tried.others.append((before, after))
 
 
-def _start(lives: Mapping[str, Lived], job: str) -> float:
-    life = lives.get(job)
-    return inf if life is None or life.start is None else life.start
+def _gain(without: _Played, played: _Played) -> float:
+    before, after = without.start, played.start
+    if after is None:
+        return 0.0 if before is None and not played.unknown else -inf
+    if before is None:
+        return without.reached - after if without.unknown else inf
+    return before - after
 
 
-def _played(
-    given: PlayInput, job: str, draws: Draws, number: int, more: More
-) -> tuple[Mapping[str, Lived], Option | None, bool]:
-    play = QueuePlay(given, draws, number)
-    lives = play.run(more)
-    life = play.lives.get(job)
-    return lives, life.info.holds.option if life and life.info.holds else None, bool(life and life.cut)
+class _Played(NamedTuple):
+    """A play, and what it says of the job.
+
+    start None: it does not start, or (unknown) the play was cut short before. reached: how far it came.
+    cut: does its time limit end the job before it is done?
+    """
+
+    lives: Mapping[str, Lived]
+    start: float | None
+    option: Option | None
+    cut: bool
+    unknown: bool
+    reached: float
+
+    @classmethod
+    def of(cls, given: PlayInput, job: str, draws: Draws, number: int, more: More) -> _Played:
+        play = QueuePlay(replace(given, asked=frozenset({job})), draws, number)
+        lives = play.run(more)
+        life, lived = play.lives.get(job), lives.get(job)
+        start = lived.start if lived else None
+        return cls(
+            lives=lives,
+            start=start,
+            option=life.info.holds.option if life and life.info.holds else None,
+            cut=bool(life and life.cut),
+            unknown=start is None and play.cut_short,
+            reached=play.now,
+        )
 
 
 def _always() -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -204,6 +206,21 @@ def test_they_are_bounded_however_much_there_is() -> None:
     options = OpenOptions(anywhere=tuple(sure(100.0 + n, gpus=n) for n in range(1, 60)))
     mine = job("a", sure(100))
     assert len(possible_changes(known([*jobs, mine], nodes, windows=windows), mine, options)) <= 25
+
+
+def test_a_queue_that_was_not_played_to_the_start_makes_no_change_look_helpful() -> None:
+    """Only as far as the play came is known that the job would not have started."""
+    given = known([BUSY, job("a", sure(300, gpus=2), at=1.0), job("b", sure(50, gpus=2), at=2.0)], [FULL])
+    asked, calls = next(one for one in given.state.jobs if one.id == "b"), count()
+
+    def share(_: int) -> Callable[[], bool]:
+        """The first play of the queue as it is ends before its first decision."""
+        return (lambda: False) if next(calls) == 0 else lambda: True
+
+    possible = possible_changes(given, asked, NOTHING)
+    assert "high" in {tried.possible.subject for tried in try_changes(given, "b", possible).changes}
+    tried = try_changes(given, "b", possible, share).changes
+    assert "high" not in {one.possible.subject for one in tried}
 
 
 def test_a_play_that_is_cut_short_promises_nothing() -> None:
