@@ -75,10 +75,10 @@ def window_changes(given: PlayInput, job: JobInfo) -> Iterator[Change]:
 def without_others(given: PlayInput, job: JobInfo) -> Iterator[Change]:
     """Other jobs, each as if it ended now.
 
-    They are jobs that it comes after, or whose GPUs or share of a limit would be enough.
+    They run, and are jobs that it comes after, or whose GPUs or share of a limit would be enough.
     """
-    jobs = {one.id: one for one in given.state.jobs}
-    awaited = [jobs[name] for name in job.awaits if name in jobs]
+    running = {one.id: one for one in given.state.running}
+    awaited = [running[name] for name in job.awaits if name in running]
     for other in (*awaited[:AWAITED], *islice(_in_the_way(given, job), RUNNING)):
         yield other.id, without_job(given, other)
 

@@ -108,6 +108,8 @@ def test_windows_holds_dependencies_and_running_jobs_are_named() -> None:
     assert (released.sooner_s, released.change) == (None, {})
     after = replace(job("a", sure(100)), awaits=("r",))
     assert found(known([OTHER, after], [HALF]), "a")["job:r"].sooner_s == 900.0
+    first = job("f", sure(500, gpus=2), at=-1.0)
+    assert "job:f" not in found(known([OTHER, first, replace(after, awaits=("f",))], [HALF]), "a")
     blocked = found(known([BUSY, job("a", sure(100, gpus=2))], [FULL]), "a")
     assert blocked["job:r"].forecast.start.value == 0.0
 
