@@ -65,6 +65,13 @@ class Spread:
         """The quantile at a standard normal deviate."""
         return self.median_s * math.exp(self.sigmas[z > 0] * z)
 
+    def beyond(self, seconds: float) -> float:
+        """The chance that it takes longer."""
+        if seconds <= 0:
+            return 1.0
+        reached = math.log(seconds / self.median_s)
+        return 1 - _NORMAL.cdf(reached / max(self.sigmas[reached > 0], 1e-9))
+
     def left_at(self, z: float, elapsed_s: float) -> float:
         """The quantile of what is left, given that it has taken so long already."""
         if elapsed_s <= 0:

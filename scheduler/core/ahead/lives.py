@@ -16,11 +16,10 @@ class PlayedJob:
 
     info: as it was at `counted_at`, when it last started or stopped. luck: its standard normal deviate.
     While it runs, it makes progress from `moves_at` to `ends_at`. `turn` rises with every start and stop.
-    cut: will its time limit end it before it is done?
     """
 
     __slots__ = (
-        "counted_at", "cut", "ended_at", "ends_at", "first_gpus", "info", "luck", "moves_at", "rate", "scale",
+        "counted_at", "ended_at", "ends_at", "first_gpus", "info", "luck", "moves_at", "rate", "scale",
         "started_at", "turn", "unknown_s",
     )  # fmt: skip
 
@@ -32,7 +31,6 @@ class PlayedJob:
         self.started_at: float | None = None  # for the first time in this play
         self.first_gpus: tuple[GpuId, ...] = ()  # where it started then
         self.ended_at: float | None = None
-        self.cut = False
         self.turn = 0
 
     def resume(self, now: float, left: Interval | None) -> None:
@@ -114,7 +112,6 @@ class PlayedJob:
         may_s = self.info.run_left_s
         self.counted_at, self.moves_at = now, at
         self.ends_at = at + left_s if may_s is None else min(at + left_s, now + max(0.0, may_s))
-        self.cut = self.ends_at < at + left_s
         self.rate = self.info.work_left / left_s if left_s > 0 else 0.0
         self.turn += 1
 

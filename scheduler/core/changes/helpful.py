@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from statistics import mean, median
@@ -19,7 +19,7 @@ LEAST_GAIN_S = 10.0
 LEAST_GAIN = 0.05  # of the wait without the change
 NEVER_LATER = 0.95  # share of the plays in which it may not start later
 LATER_S = 1.0  # what counts as later
-MOST_UNFINISHED = 0.25  # share of the plays in which its time limit may end it
+MOST_UNFINISHED = 0.25  # the chance that its time limit ends it
 MOST_OF_A_KIND = 3
 
 
@@ -29,7 +29,7 @@ class HelpfulChange:
 
     sooner_s: the median over the plays; None: without it there is no forecast. option: with which it would
     run most likely. delayed: jobs that wait now and would start later, and delay_s, by how long all together,
-    both on average. unfinished: share of the plays in which its time limit ends it before it is done.
+    both on average. unfinished: the chance that its time limit ends it before it is done.
     """
 
     kind: ChangeKind
@@ -82,7 +82,7 @@ def _helps(tried: TriedChange, waits: Sequence[float | None]) -> bool:
 
 def _cuts(tried: TriedChange, trials: Trials) -> bool:
     """Would its time limit end it too often, and more often than without the change?"""
-    return tried.unfinished > max(MOST_UNFINISHED, mean(trials.cut))
+    return tried.unfinished > max(MOST_UNFINISHED, trials.unfinished)
 
 
 def _helpful(tried: TriedChange, job: str, widths: IntervalWidths | None) -> HelpfulChange | None:
@@ -98,7 +98,7 @@ def _helpful(tried: TriedChange, job: str, widths: IntervalWidths | None) -> Hel
         change=possible.change,
         forecast=forecast,
         sooner_s=tried.gain_s if isfinite(tried.gain_s) else None,
-        option=_usual(tried.options),
+        option=tried.option,
         delayed=mean(len(one) for one in delays),
         delay_s=mean(sum(one) for one in delays),
         unfinished=tried.unfinished,
@@ -110,12 +110,6 @@ def _delays(before: Mapping[str, Lived], after: Mapping[str, Lived], job: str) -
     pairs = ((before[one].start, after[one].start) for one in before.keys() & after.keys() - {job})
     later = (new - old for old, new in pairs if old is not None and new is not None)
     return [by_s for by_s in later if by_s > LATER_S]
-
-
-def _usual(options: Iterable[Option | None]) -> Option | None:
-    by_place = {option.place: option for option in options if option}
-    counts = Counter(option.place for option in options if option)
-    return by_place[counts.most_common(1)[0][0]] if counts else None
 
 
 def _rank(one: HelpfulChange) -> tuple[float, bool, float, str]:

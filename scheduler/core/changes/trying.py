@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from statistics import mean, median
+from statistics import median
 from typing import NamedTuple
 
 from knowledge.core.domain.types import Option
-from scheduler.core.ahead.durations import Draws
+from scheduler.core.ahead.durations import Draws, Spread
 from scheduler.core.ahead.forecast import More
 from scheduler.core.ahead.play import Lived, QueuePlay
 from scheduler.core.ahead.play_input import PlayInput
@@ -29,7 +30,7 @@ class TriedChange:
 
     lives: of the job. others: of all that wait now, without the change and with it. options: with which the
     job ran last; None where it did not start. gains: seconds by which it started sooner than without the
-    change. cut: was it ended by its time limit?
+    change. unfinished: the chance that its time limit ends it before it is done.
     """
 
     possible: PossibleChange
@@ -37,16 +38,16 @@ class TriedChange:
     others: list[tuple[Mapping[str, Lived], Mapping[str, Lived]]] = field(default_factory=list)
     options: list[Option | None] = field(default_factory=list)
     gains: list[float] = field(default_factory=list)
-    cut: list[bool] = field(default_factory=list)
+    unfinished: float = 0.0
 
     @property
     def gain_s(self) -> float:
         return median(self.gains) if self.gains else 0.0
 
     @property
-    def unfinished(self) -> float:
-        """The share of plays in which its time limit ends it before it is done."""
-        return mean(self.cut) if self.cut else 0.0
+    def option(self) -> Option | None:
+        """With which the job would run most likely."""
+        return usual_option(self.options)
 
 
 @dataclass(slots=True)
@@ -54,17 +55,17 @@ class Trials:
     """Plays of the queue as it is, and of each change that was tried to the end."""
 
     as_it_is: list[Mapping[str, Lived]] = field(default_factory=list)
-    cut: list[bool] = field(default_factory=list)
+    options: list[Option | None] = field(default_factory=list)
     changes: list[TriedChange] = field(default_factory=list)
+    unfinished: float = 0.0  # without a change
 
     def add(self, without: _Played, played: Sequence[_Played]) -> None:
         """One more play of the queue as it is, and of each change."""
         self.as_it_is.append(without.lives)
-        self.cut.append(without.cut)
+        self.options.append(without.option)
         for tried, one in zip(self.changes, played, strict=True):
             tried.lives.append(one.lives)
             tried.options.append(one.option)
-            tried.cut.append(one.cut)
             tried.gains.append(_gain(without, one))
 
 
@@ -94,7 +95,26 @@ def try_changes(
             _look_at_others(trials, given, draws, limit)
         if not trials.changes:
             break
+    trials.unfinished = _unfinished(given, job, trials.options)
+    for tried in trials.changes:
+        tried.unfinished = _unfinished(tried.possible.given, job, tried.options)
     return trials
+
+
+def usual_option(options: Iterable[Option | None]) -> Option | None:
+    by_place = {option.place: option for option in options if option}
+    counts = Counter(option.place for option in options if option)
+    return by_place[counts.most_common(1)[0][0]] if counts else None
+
+
+def _unfinished(given: PlayInput, job: str, options: Sequence[Option | None]) -> float:
+    """The chance that its time limit ends the job before it is done."""
+    info = next(one for one in given.state.jobs if one.id == job)
+    option = usual_option(options) or next(iter(info.options), None)
+    if info.run_left_s is None or option is None or info.work_left <= 0:
+        return 0.0
+    again_s = 0.0 if info.first_started_at is None else info.restart_s
+    return Spread(option.duration_s, given.past.usual_s).beyond((info.run_left_s - again_s) / info.work_left)
 
 
 def _look_at_others(trials: Trials, given: PlayInput, draws: Draws, share: Share) -> None:
@@ -120,13 +140,11 @@ class _Played(NamedTuple):
     """A play, and what it says of the job.
 
     start None: it does not start, or (unknown) the play was cut short before. reached: how far it came.
-    cut: does its time limit end the job before it is done?
     """
 
     lives: Mapping[str, Lived]
     start: float | None
     option: Option | None
-    cut: bool
     unknown: bool
     reached: float
 
@@ -140,7 +158,6 @@ class _Played(NamedTuple):
             lives=lives,
             start=start,
             option=life.info.holds.option if life and life.info.holds else None,
-            cut=bool(life and life.cut),
             unknown=start is None and play.cut_short,
             reached=play.now,
         )
