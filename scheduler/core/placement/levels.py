@@ -103,7 +103,9 @@ def worthwhile(by_level: Mapping[str, float]) -> TopologyLevel:
 
     by_level: predicted tokens/s; where nothing is predicted, closeness is not asked for.
     """
-    best = max(by_level.values(), default=0.0)
+    if not by_level:
+        return TopologyLevel.NODE
+    best = max(by_level.values())
     enough = (TopologyLevel.of_word(word) for word, rate in by_level.items() if rate >= AS_GOOD * best)
     return min(enough, default=TopologyLevel.NODE)
 

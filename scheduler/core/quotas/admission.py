@@ -75,10 +75,16 @@ class _Barred:
         for job in jobs:
             if job.hold:
                 continue
-            for option in self._left.get(job.id, job.options):
-                if wait := ledger.refusal(job, option):
-                    self.bar(job.id, option, wait)
-                    found = True
+            before = self._left.get(job.id, job.options)
+            waits = [ledger.refusal(job, option) for option in before]
+            if any(waits):
+                found = True
+                self._left[job.id] = tuple(
+                    option for option, wait in zip(before, waits, strict=True) if not wait
+                )
+                for option, wait in zip(before, waits, strict=True):
+                    if wait:
+                        self._explain(job.id, option, wait)
         return found
 
     def leaves_any(self, jobs: Iterable[JobInfo]) -> bool:
@@ -88,6 +94,9 @@ class _Barred:
     def bar(self, job_id: str, option: Option, wait: Wait) -> None:
         left = self._left.get(job_id, self.jobs[job_id].options)
         self._left[job_id] = tuple(other for other in left if other != option)
+        self._explain(job_id, option, wait)
+
+    def _explain(self, job_id: str, option: Option, wait: Wait) -> None:
         if option.gpus <= self._least.get(job_id, option.gpus):  # the option that is nearest to a start
             self._least[job_id], self.why[job_id] = option.gpus, wait
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle.wait_reasons import counted_gpus
@@ -80,7 +79,7 @@ class Ledger:
         if alike not in self._refused:
             self._refused[alike] = next(self._of_team(job, option), None)
         found = self._of_user(job, option) or self._refused[alike]
-        return replace(found, job=job.id) if found else None
+        return Wait(job.id, found.code, found.reason) if found else None
 
     def guarantees(self, job: JobInfo, option: Option) -> bool:
         """Is this option within what the job's team is guaranteed?"""
@@ -174,16 +173,20 @@ class Ledger:
         """
         least: dict[str, int] = {}
         for option in (*job.options, job.holds.option) if job.holds else job.options:
-            if self._of_user(job, option) or not self._places.could_hold(option, job):
+            within = [model for model in _models(option) if self._leaves(job.team, model, option.gpus)]
+            if not within or self._of_user(job, option) or not self._places.could_hold(option, job):
                 continue
-            for model in _models(option):
-                quota = self.quotas[model].get(job.team) if model in self.quotas else None
-                if quota and self.held[model, job.team] + option.gpus <= quota.guaranteed:
-                    least[model] = min(option.gpus, least.get(model, option.gpus))
+            for model in within:
+                least[model] = min(option.gpus, least.get(model, option.gpus))
         self._wanted[job.id] = least
         for model, gpus in least.items():
             self.demand[model, job.team] += gpus
         self._refused.clear()
+
+    def _leaves(self, team: str, model: str, gpus: int) -> bool:
+        """Are so many GPUs within what the team's guarantee of this model leaves?"""
+        quota = self.quotas[model].get(team) if model in self.quotas else None
+        return quota is not None and self.held[model, team] + gpus <= quota.guaranteed
 
     def _want_no_more(self, job: JobInfo) -> None:
         for model, gpus in self._wanted.pop(job.id, {}).items():

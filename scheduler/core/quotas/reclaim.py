@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from math import floor
@@ -155,14 +156,18 @@ def after(state: ClusterState, plan: Plan) -> tuple[NodeInfo, ...]:
 
 def changed(nodes: tuple[NodeInfo, ...], left: set[GpuId], taken: set[GpuId]) -> tuple[NodeInfo, ...]:
     """The nodes after some jobs left GPUs and others took some."""
+    returned: dict[str, set[int]] = defaultdict(set)
+    for of, index in left:
+        returned[of].add(index)
+    touched = returned.keys() | {of for of, _ in taken}
     return tuple(
         replace(
             node,
             free=tuple(
-                index
-                for index in sorted({*node.free, *(index for of, index in left if of == node.id)})
-                if (node.id, index) not in taken
+                index for index in sorted({*node.free, *returned[node.id]}) if (node.id, index) not in taken
             ),
         )
+        if node.id in touched
+        else node
         for node in nodes
     )
