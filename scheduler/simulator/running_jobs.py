@@ -15,7 +15,7 @@ from scheduler.simulator.events import Event, EventQueue
 from scheduler.simulator.packing import Packing
 from scheduler.simulator.policy_drivers import PolicyDriver
 from scheduler.simulator.settings import SimulationSettings
-from scheduler.simulator.world.ground_truth import GroundTruth, shares_of
+from scheduler.simulator.world.ground_truth import GroundTruth, Throughput, shares_of
 from scheduler.simulator.world.interference import Colocation
 from scheduler.simulator.world.nodes import Machines
 from scheduler.simulator.world.predictions import PredictionSource
@@ -55,13 +55,14 @@ class RunningJobs:
         self.decider.starts(run)
         if self.packing:
             self._slow_down(self.packing.starts(run, host), now)
-        if self.truth.pace(run.job, option, shares_of(option, gpus), run.done) is None:
+        pace = self.truth.pace(run.job, option, shares_of(option, gpus), run.done)
+        if pace is None:
             run.rate, run.until = 0.0, 1.0
             self.events.push(now + self.truth.fails_after_s(run.job, option), Event.FAILURE, run, run.plan)
             return
         if self.colocation:
             self._slow_down(self.colocation.joins(run), now)
-        self._set_pace(run)
+        self._take_pace(run, pace)
         if self.profiling and run.profiling:
             self.events.push(self.profiling.ends_at(run), Event.PROFILED, run, run.plan)
 
@@ -70,6 +71,9 @@ class RunningJobs:
         pace = self.truth.pace(run.job, run.held, shares_of(run.held, run.gpus), run.done)
         if pace is None:
             raise PolicyBroke(f"job {run.job.job_id} ran with {run.held.key} and suddenly cannot")
+        self._take_pace(run, pace)
+
+    def _take_pace(self, run: Run, pace: Throughput) -> None:
         run.rate, run.until = pace
         if (level := self.machines.level(run.gpus)) is not None:
             run.rate *= self.truth.kept_at(run.job, run.held, level)

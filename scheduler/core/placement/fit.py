@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from functools import cache
 from itertools import groupby
 
 from knowledge.core.domain.types import Option
@@ -209,8 +210,13 @@ def _request(option: Option, job: JobInfo | None, level: TopologyLevel) -> _Requ
 
 def equal_shares(option: Option) -> Shares:
     """The option's GPUs over its nodes, as evenly as they divide."""
-    each, rest = divmod(option.gpus, option.nodes)
-    return (each + 1,) * rest + (each,) * (option.nodes - rest)
+    return _equal_shares(option.config.number_gpus, option.config.number_nodes)
+
+
+@cache
+def _equal_shares(gpus: int, nodes: int) -> Shares:
+    each, rest = divmod(gpus, nodes)
+    return (each + 1,) * rest + (each,) * (nodes - rest)
 
 
 def alpha_score(gpus: float, free_gpus: float, memory: float, free_memory: float) -> float:

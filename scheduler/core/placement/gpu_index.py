@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
@@ -35,6 +36,7 @@ class FreeGpuIndex:
             self._by_count[count].append(name)
         for heap in self._by_count.values():
             heapify(heap)
+        self._counts = sorted(self._by_count)
         self._levels: dict[str, dict[int, tuple[TopologyLevel, tuple[int, ...]]]] = defaultdict(dict)
         self._unsuited: dict[_Needs, frozenset[str]] = {}
         self._suited: dict[frozenset[str], frozenset[str]] = {}  # by those that are not
@@ -156,17 +158,25 @@ class FreeGpuIndex:
                 self._set(node, [*self.free[node], *indices])
 
     def _set(self, node: str, free: Sequence[int]) -> None:
-        self.total += len(free) - len(self.free[node])
+        count = len(free)
+        self.total += count - len(self.free[node])
         self.free[node] = free
-        self._levels.pop(node, None)
-        heappush(self._by_count[len(free)], node)
+        if self._levels:
+            self._levels.pop(node, None)
+        if count not in self._by_count:
+            insort(self._counts, count)
+        heappush(self._by_count[count], node)
 
     def _numbers(self, at_least: int, *, emptiest: bool) -> list[int]:
-        return sorted((n for n in self._by_count if n >= at_least), reverse=emptiest)
+        """Numbers of free GPUs that some node has or had."""
+        found = self._counts[bisect_left(self._counts, at_least) :]
+        return found[::-1] if emptiest else found
 
     def _first(self, number: int, count: int, excluded: Collection[str]) -> list[str]:
         """Up to `count` nodes with exactly this many free GPUs, smallest ids first."""
         heap = self._by_count[number]
+        if not heap:
+            return []
         popped: list[str] = []
         chosen: list[str] = []
         while heap and len(chosen) < count:

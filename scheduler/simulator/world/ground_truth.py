@@ -35,8 +35,11 @@ def shares_of(option: Option, gpus: tuple[GpuId, ...]) -> Shares:
     They are as the option says if it holds none.
     """
     if not gpus:
-        return tuple(sorted(equal_shares(option)))
-    return tuple(sorted(Counter(node for node, _ in gpus).values())) if len(gpus) > 1 else (1,)
+        return equal_shares(option)[::-1]  # they come largest first
+    first = gpus[0][0]
+    if all(node == first for node, _ in gpus):
+        return (len(gpus),)
+    return tuple(sorted(Counter(node for node, _ in gpus).values()))
 
 
 class GroundTruth(Protocol):

@@ -64,6 +64,7 @@ class Machines:
         self.by_id: dict[str, SimulatedNode] = {}
         self.free_gpus = 0
         self.ready_gpus = 0
+        self.sited = False  # is it known of any node where its GPUs sit?
         named: Counter[str] = Counter()
         for pool in cluster.pools:
             width = len(str(sum(one.nodes for one in cluster.pools if one.gpu_model == pool.gpu_model)))
@@ -75,6 +76,7 @@ class Machines:
     def add(self, machine: SimulatedNode) -> None:
         """A node more, which is ready."""
         self.by_id[machine.id] = machine
+        self.sited = self.sited or bool(machine.sites)
         self.free_gpus += machine.total
         self.ready_gpus += machine.total
 
@@ -83,6 +85,8 @@ class Machines:
 
     def level(self, gpus: Collection[GpuId]) -> TopologyLevel | None:
         """How close these GPUs lie; None if that makes no difference or is not known."""
+        if not self.sited:
+            return None
         sites = {name: self.by_id[name].sites for name, _ in gpus}
         return reached(sites, gpus) if any(sites.values()) else None
 

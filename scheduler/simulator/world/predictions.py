@@ -31,6 +31,7 @@ STATED_DURATION_S = 3600.0  # where nothing is known
 _WORK = 1e6  # units of work of a job whose trace counts none
 _MEDIAN_Z = NormalDist().inv_cdf(0.75)  # median of |z| of a standard normal
 _MEASURED_TWICE = 2
+_NOTHING = Interval(0.0)
 _NEIGHBOURS = 20  # the last finished runs that are alike
 _OWNERS, _GROUPS = 0.95, 0.85  # the similarity of runs of the same owner, or of the group on such GPUs
 
@@ -166,10 +167,10 @@ class PredictionModel:
             config=blank.config,
             p_valid=1.0,
             tokens_per_second=Interval(_WORK * rate),
-            peak_memory_bytes=Interval(0.0),
+            peak_memory_bytes=_NOTHING,
             startup_s=0.0,
             duration_s=Interval(duration_s),
-            cost=Interval(self._cost(bundle, duration_s)),
+            cost=Interval(spent) if (spent := self._cost(bundle, duration_s)) else _NOTHING,
             source=source,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -89,7 +89,8 @@ def load_trace(path: Path, group: str | None = None) -> Trace:
     jobs.sort(key=lambda job: job.submit_s)
     if importer.wall_clock:
         origin = jobs[0].submit_s
-        jobs = [replace(job, submit_s=job.submit_s - origin) for job in jobs]
+        for job in jobs:
+            job.count_from(origin)
     meta = {"source": importer.name, "origin": "first job" if importer.wall_clock else "as recorded"}
     _refuse_circles(jobs, table)
     return Trace(
