@@ -13,26 +13,26 @@ from scheduler.selectors.cluster.sites import known
 from scheduler.selectors.nodes import trusted_since
 from scheduler.states import NodeState
 
-GPU_COLUMNS = ("node_id", "index", "model", "memory_bytes", "site")
-
 
 def nodes_with_free(held: set[GpuId], now: datetime) -> tuple[NodeInfo, ...]:
     """The nodes there are, with the GPUs that nobody holds."""
     fresh = trusted_since(now)
-    groups: dict[tuple[str, str], list[Gpu]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)  # index, memory
     sites: dict[str, list[GpuSite | None]] = defaultdict(list)
-    for gpu in Gpu.present.only(*GPU_COLUMNS).order_by("node_id", "index"):
-        groups[gpu.node_id, gpu.model].append(gpu)
-        sites[gpu.node_id].append(gpu.placed)
+    for node_id, index, model, memory_bytes, site in Gpu.present.order_by("node_id", "index").values_list(
+        "node_id", "index", "model", "memory_bytes", "site"
+    ):
+        groups[node_id, model].append((index, memory_bytes))
+        sites[node_id].append(Gpu.place(site))
     nodes = Node.present.select_related("market").in_bulk()  # once each: a node has many GPUs
     return tuple(
         NodeInfo(
             id=node_id,
             gpu_model=model,
             total=len(gpus),
-            free=tuple(gpu.index for gpu in gpus if (node_id, gpu.index) not in held),
+            free=tuple(index for index, _ in gpus if (node_id, index) not in held),
             cannot_train=frozenset(node.cannot_train),
-            gpu_memory_bytes=min(gpu.memory_bytes for gpu in gpus),
+            gpu_memory_bytes=min(memory_bytes for _, memory_bytes in gpus),
             price_per_gpu_hour=node.price_per_gpu_hour,
             sites=known(sites[node_id]),
             ready=node.state == NodeState.READY and node.last_seen_at >= fresh,

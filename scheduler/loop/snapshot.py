@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 
@@ -34,18 +34,13 @@ from scheduler.selectors.cluster.windows import windows_in_force
 from scheduler.selectors.dependencies import awaited
 from scheduler.selectors.figures.cost import job_costs
 from scheduler.selectors.figures.times import duration_s
+from scheduler.selectors.jobs import JobColumns, job_columns
 from scheduler.selectors.markets.foreseen import market_view
 from scheduler.selectors.quotas import limits_in_force
 from scheduler.services.jobs.hand_over import gpu_ids
 from scheduler.services.jobs.objectives import objective_of
 from scheduler.states import LIVE, STOPPABLE, JobState, WaitState
 
-COLUMNS = (
-    "id", "owner_id", "version", "options_for", "submitted_at", "first_started_at", "deadline_at", "budget",
-    "array_id", "begin_at", "priority", "preemptible", "team_id", "goal", "topology", "topology_level",
-    "state", "state_since", "stop_for", "step", "total_steps", "wait_code", "wait_text", "held_at",
-    "held_note", "spot", "max_run_s", "front_at", "model",
-)  # fmt: skip
 ATTEMPT_COLUMNS = (
     "job_id", "fence", "option", "created_at", "ended_at", "progress", "measured", "stopped_for_id",
 )  # fmt: skip
@@ -73,6 +68,21 @@ class _Rows:
     fronts: Mapping[str, float]
 
 
+class _Past(NamedTuple):
+    """The fields of JobInfo that follow from its attempts."""
+
+    attained_gpu_s: float = 0.0
+    restart_s: float = 0.0
+    slower: float = 1.0
+    unsaved_s: float = 0.0
+    preemptions: int = 0
+    preempted_at: float | None = None
+    restarts: int = 0
+
+
+NEVER_RAN = _Past()
+
+
 def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
     """Return the cluster at `now`.
 
@@ -81,7 +91,7 @@ def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
     for another as waiting, so that nothing is decided twice.
     """
     present = Job.objects.filter(state__in=[JobState.QUEUED, *LIVE]).order_by("submitted_at", "id")
-    jobs = list(present.only(*COLUMNS))
+    jobs = job_columns(present)
     options = options_of(jobs)
     without = [job.pk for job in jobs if not options[job.pk].options]
     rows = _Rows(
@@ -122,7 +132,7 @@ def _held() -> dict[str, tuple[GpuId, ...]]:
     return held
 
 
-def _holders(jobs: Sequence[Job], rows: _Rows) -> Iterator[tuple[Job, int, datetime]]:
+def _holders(jobs: Sequence[JobColumns], rows: _Rows) -> Iterator[tuple[JobColumns, int, datetime]]:
     """Jobs that hold GPUs, how many, and since when."""
     for job in jobs:
         for attempt in rows.attempts[job.pk]:
@@ -139,14 +149,14 @@ def _pending() -> dict[str, Holding]:
     }
 
 
-def _array_limits(jobs: list[Job]) -> dict[str | None, int]:
+def _array_limits(jobs: list[JobColumns]) -> dict[str | None, int]:
     """The limits of the arrays that have one."""
     arrays = {job.array_id for job in jobs if job.array_id}
     limits = JobArray.objects.filter(pk__in=arrays).values_list("pk", "limit") if arrays else ()
     return {array: limit for array, limit in limits if limit is not None}
 
 
-def _fronts(jobs: Sequence[Job]) -> dict[str, float]:
+def _fronts(jobs: Sequence[JobColumns]) -> dict[str, float]:
     """Shares of a class by which moved jobs go first, the last moved before all."""
     moved = sorted((job.front_at, job.pk) for job in jobs if job.front_at)
     return {job: place / (len(moved) + 1) for place, (_, job) in enumerate(moved, start=1)}
@@ -160,10 +170,11 @@ def _history(jobs: QuerySet[Job]) -> dict[str, list[Attempt]]:
     return attempts
 
 
-def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
+def _job(job: JobColumns, rows: _Rows, now: datetime) -> JobInfo:
     aim, paid = objective_of(job, now), within_budget(rows.options[job.pk], job.budget)
     attempts, avoided = rows.attempts[job.pk], rows.avoided.get(job.pk, Avoided())
-    stops, holds = preempted(attempts), _holding(job, rows, now)
+    past = _past(job, attempts, rows, now) if attempts else NEVER_RAN  # as most that wait
+    holds = _holding(job, rows, now)
     weight, team_weight = rows.shares.weights(job)
     return JobInfo(
         id=job.pk,
@@ -180,14 +191,14 @@ def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
         level=job.topology_level or TopologyLevel.NODE,
         due_at=job.deadline_at.timestamp() if job.deadline_at else None,
         work_left=1 - job.step / job.total_steps if job.total_steps and job.step <= job.total_steps else 1.0,
-        attained_gpu_s=sum(_gpu_seconds(attempt, now) for attempt in attempts),
-        restart_s=restart_s(attempts),
-        slower=_slower(attempts) if job.spot and job.deadline_at else 1.0,
-        unsaved_s=unsaved_s(attempts, rows.saved_at.get(job.pk), now),
+        attained_gpu_s=past.attained_gpu_s,
+        restart_s=past.restart_s,
+        slower=past.slower,
+        unsaved_s=past.unsaved_s,
         preemptible=job.preemptible and job.state in STOPPABLE,
-        preemptions=sum(at > now - A_DAY for at in stops),
-        preempted_at=stops[-1].timestamp() if stops else None,
-        restarts=max(0, len(attempts) - 1),
+        preemptions=past.preemptions,
+        preempted_at=past.preempted_at,
+        restarts=past.restarts,
         first_started_at=job.first_started_at.timestamp() if job.first_started_at else None,
         stopped_at=None if holds else _stopped_at(job, attempts),
         holds=holds,
@@ -210,21 +221,34 @@ def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
     )
 
 
-def _held_by_an_administrator(job: Job) -> str:
+def _past(job: JobColumns, attempts: Sequence[Attempt], rows: _Rows, now: datetime) -> _Past:
+    stops = preempted(attempts)
+    return _Past(
+        attained_gpu_s=sum(_gpu_seconds(attempt, now) for attempt in attempts),
+        restart_s=restart_s(attempts),
+        slower=_slower(attempts) if job.spot and job.deadline_at else 1.0,
+        unsaved_s=unsaved_s(attempts, rows.saved_at.get(job.pk), now),
+        preemptions=sum(at > now - A_DAY for at in stops),
+        preempted_at=stops[-1].timestamp() if stops else None,
+        restarts=len(attempts) - 1,
+    )
+
+
+def _held_by_an_administrator(job: JobColumns) -> str:
     """The note, in words for its owner."""
     if job.held_at is None:
         return ""
     return f"An administrator holds it: {job.held_note}" if job.held_note else "An administrator holds it."
 
 
-def _hold(job: Job) -> str:
+def _hold(job: JobColumns) -> str:
     """Why the job may not start, although it is shown as waiting."""
     if job.preempting:
         return LEAVES
     return job.wait_text if job.wait_code == WaitState.OPTIONS else ""
 
 
-def _stopped_at(job: Job, attempts: list[Attempt]) -> float | None:
+def _stopped_at(job: JobColumns, attempts: list[Attempt]) -> float | None:
     """Since when a job that ran before waits again."""
     if job.state == JobState.STOPPING:
         return job.state_since.timestamp()
@@ -242,13 +266,15 @@ def _gpu_seconds(attempt: Attempt, now: datetime) -> float:
     return max(0.0, attempt.lasted_s(now)) * attempt.promised.gpus
 
 
-def _holding(job: Job, rows: _Rows, now: datetime) -> Holding | None:
+def _holding(job: JobColumns, rows: _Rows, now: datetime) -> Holding | None:
     """The GPUs that the job holds or gets; None while it leaves them to another."""
     if kept := rows.pending.get(job.pk):
         return kept
     gpus = rows.held.get(job.pk, ())
+    if not gpus or job.preempting:
+        return None
     attempt = next((attempt for attempt in rows.attempts[job.pk] if attempt.ended_at is None), None)
-    if attempt is None or not gpus or job.preempting:
+    if attempt is None:
         return None
     left = attempt.remaining.left(now.timestamp()) if attempt.remaining else None
     return Holding(
@@ -259,14 +285,14 @@ def _holding(job: Job, rows: _Rows, now: datetime) -> Holding | None:
     )
 
 
-def _markets(jobs: Sequence[Job], now: datetime) -> tuple[MarketView, ...]:
+def _markets(jobs: Sequence[JobColumns], now: datetime) -> tuple[MarketView, ...]:
     """The markets, where a job may be decided on them."""
     if not any(job.spot and job.deadline_at for job in jobs):
         return ()
     return tuple(market_view(market, now) for market in Market.objects.order_by("name"))
 
 
-def _spent(jobs: Sequence[Job], now: datetime) -> dict[str, float]:
+def _spent(jobs: Sequence[JobColumns], now: datetime) -> dict[str, float]:
     """The cost so far of jobs that are decided on markets."""
     on_markets = [job for job in jobs if job.spot and job.deadline_at]
     if not on_markets:

@@ -5,6 +5,8 @@ Free capacity is never stored: it follows from the open allocations.
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -133,7 +135,12 @@ class Gpu(models.Model):
     @property
     def placed(self) -> GpuSite | None:
         """Where it sits in its node; None if that is unknown."""
-        return GpuSite(**self.site) if self.site else None
+        return self.place(self.site)
+
+    @staticmethod
+    def place(site: dict[str, Any] | None) -> GpuSite | None:
+        """The value of the column `site`."""
+        return GpuSite(**site) if site else None
 
     def __str__(self) -> str:
         return f"{self.node_id}/{self.index}"

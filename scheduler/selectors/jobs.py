@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db.models import Exists, FilteredRelation, OuterRef, Prefetch, Q, QuerySet
@@ -30,6 +31,57 @@ from scheduler.states import JobState, StopFor, public_state
 
 SHOWN_LOG = 16_000  # characters of a log's end
 DETAILS = ("options", "evidence", "notes", "chosen", "params", "binding", "fixed")
+
+
+class JobColumns(NamedTuple):
+    """The columns of a job that a decision needs.
+
+    A tick reads thousands of jobs, and objects of the model cost several times as much.
+    """
+
+    id: str
+    owner_id: int
+    version: int
+    options_for: str
+    submitted_at: datetime
+    first_started_at: datetime | None
+    deadline_at: datetime | None
+    budget: float | None
+    array_id: str | None
+    begin_at: datetime | None
+    priority: int
+    preemptible: bool
+    team_id: int | None
+    goal: str
+    topology: str
+    topology_level: int | None
+    state: str
+    state_since: datetime
+    stop_for: str
+    step: int
+    total_steps: int | None
+    wait_code: str
+    wait_text: str
+    held_at: datetime | None
+    held_note: str
+    spot: bool
+    max_run_s: int | None
+    front_at: datetime | None
+    model: str
+
+    @property
+    def pk(self) -> str:
+        return self.id
+
+    @property
+    def preempting(self) -> bool:
+        """As of the model."""
+        return self.state == JobState.STOPPING and self.stop_for == StopFor.PREEMPT
+
+
+def job_columns(jobs: QuerySet[Job]) -> list[JobColumns]:
+    """The jobs in their order, as far as a decision needs them."""
+    return list(map(JobColumns._make, jobs.values_list(*JobColumns._fields)))
 
 
 def visible_jobs(user: User) -> QuerySet[Job]:

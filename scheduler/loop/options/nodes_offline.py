@@ -10,7 +10,8 @@ from knowledge.core.domain.model_support import named
 from knowledge.core.domain.offline_node import is_downloaded
 from scheduler.loop.declines import Avoided
 from scheduler.loop.options.option_cache import JobOptions
-from scheduler.models import Gpu, Job
+from scheduler.models import Gpu
+from scheduler.selectors.jobs import JobColumns
 from scheduler.states import IN_SERVICE
 
 
@@ -26,7 +27,7 @@ class _Lacking:
 
 
 def with_offline_nodes(
-    avoided: Mapping[str, Avoided], jobs: Sequence[Job], options: Mapping[str, JobOptions]
+    avoided: Mapping[str, Avoided], jobs: Sequence[JobColumns], options: Mapping[str, JobOptions]
 ) -> Mapping[str, Avoided]:
     """Return what jobs avoid, such nodes included.
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Option
 from scheduler.models import Job
+from scheduler.selectors.jobs import JobColumns
 
 SLICE = 1000  # ids a query: databases limit the number of values
 
@@ -29,12 +30,11 @@ class JobOptions(NamedTuple):
 _parsed: dict[str, tuple[int, str, JobOptions]] = {}
 
 
-def options_of(jobs: Iterable[Job]) -> dict[str, JobOptions]:
+def options_of(jobs: Iterable[JobColumns]) -> dict[str, JobOptions]:
     """Return the options of each job.
 
     For a job that ran before, the option it ran with comes first. Only options not known yet
-    are read. The jobs need `version` and `options_for`. Jobs that are not asked for are
-    forgotten.
+    are read. Jobs that are not asked for are forgotten.
     """
     wanted = {job.pk: (job.version, job.options_for) for job in jobs}
     for gone in _parsed.keys() - wanted.keys():

@@ -6,13 +6,15 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 
 from django.db.models import Q
 
 from portal.accounts.models import Team, User
 from scheduler.core.limits import NO_TEAM
 from scheduler.core.ordering.decayed_use import accounts, faded, use_of
-from scheduler.models import Allocation, FairShare, Job
+from scheduler.models import Allocation, FairShare
+from scheduler.selectors.jobs import JobColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +34,19 @@ class FairShares:
 
     by_account: dict[str, ShareUsed] = field(default_factory=dict)
 
-    def weights(self, job: Job) -> tuple[float, float]:
+    def weights(self, job: JobColumns) -> tuple[float, float]:
         """Of the job's owner, and of its team."""
-        team, person = _accounts(job)
+        team, person = _accounts(job.team_id, job.owner_id)
         return self._of(person).weight, self._of(team).weight if job.team_id else 1.0
 
-    def with_held(self, held: Iterable[tuple[Job, int, datetime]], now: datetime) -> dict[str, float]:
+    def with_held(self, held: Iterable[tuple[JobColumns, int, datetime]], now: datetime) -> dict[str, float]:
         """Each account's use at `now`.
 
         held: jobs with the GPUs that they hold, and since when.
         """
         used = defaultdict(float, {name: share.used_gpu_s for name, share in self.by_account.items()})
         for job, gpus, since in held:
-            for account in {*_accounts(job)}:
+            for account in {*_accounts(job.team_id, job.owner_id)}:
                 used[account] += use_of(gpus, (now - since).total_seconds())
         return dict(used)
 
@@ -52,7 +54,7 @@ class FairShares:
         return self.by_account.get(account, NOTHING_USED)
 
 
-def shares_of(jobs: Collection[Job], now: datetime) -> FairShares:
+def shares_of(jobs: Collection[JobColumns], now: datetime) -> FairShares:
     """The shares of the owners and the teams of these jobs; one query.
 
     GPUs that are held now are not part of their use.
@@ -83,5 +85,6 @@ def _name(user_id: int | None, team_id: int | None) -> str:
     return accounts(str(team_id or NO_TEAM), str(user_id)).team
 
 
-def _accounts(job: Job) -> tuple[str, str]:
-    return accounts(str(job.team_id or NO_TEAM), str(job.owner_id))
+@lru_cache  # a queue has far more jobs than owners
+def _accounts(team_id: int | None, owner_id: int) -> tuple[str, str]:
+    return accounts(str(team_id or NO_TEAM), str(owner_id))

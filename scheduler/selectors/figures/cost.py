@@ -17,6 +17,7 @@ from django.db.models import QuerySet
 
 from scheduler.core.spending import Price, Spent, spent
 from scheduler.models import Allocation, Attempt, Job, NodePrice
+from scheduler.selectors.jobs import JobColumns
 
 COLUMNS = (
     "claim__attempt__job_id", "claim__attempt__job__team_id", "claim__attempt__job__owner_id",
@@ -69,7 +70,7 @@ def costs_of_job(job: Job, now: datetime) -> list[GpuCost]:
     return gpu_costs(Allocation.objects.filter(claim__attempt__job=job), now)
 
 
-def job_costs(jobs: Iterable[Job], now: datetime) -> dict[str, Spent]:
+def job_costs(jobs: Iterable[Job | JobColumns], now: datetime) -> dict[str, Spent]:
     """Return what each job cost by `now`, all its attempts together.
 
     A job that held no priced GPU is left out.

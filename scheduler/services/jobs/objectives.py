@@ -9,6 +9,7 @@ from knowledge.core.domain.types import Goal
 from knowledge.core.recommend.objectives import needed_limit, why_needed
 from scheduler.errors import BadParameters
 from scheduler.models import Job
+from scheduler.selectors.jobs import JobColumns
 
 DEADLINE = "deadline_at"
 MAX_BUDGET = 1e12
@@ -58,7 +59,7 @@ def aim_of_request(
     return _aim(goal, deadline_at, budget, max(now, begin_at or now))
 
 
-def objective_of(job: Job, now: datetime) -> Objective:
+def objective_of(job: Job | JobColumns, now: datetime) -> Objective:
     """The aim of a job that waits."""
     return _aim(job.goal, job.deadline_at, job.budget, max(now, job.begin_at or now))
 
