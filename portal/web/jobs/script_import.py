@@ -18,6 +18,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from knowledge.reading.manifest import ScriptManifest, UnreadableUpload, from_upload
 from knowledge.reading.reading_json import evidence
 from knowledge.reading.recipe_values import taken
+from knowledge.reading.syntax.kind_of_text import name_by_text
 from knowledge.reading.types import FIELDS, MODEL, FieldValue, Reading, Statement
 from knowledge.script_readings.trees import KeptReading, kept_reading, read_upload, reader_server
 from portal.accounts.models import User
@@ -132,8 +133,7 @@ def values_of(user: User, seal: str) -> tuple[dict[str, Any], dict[str, str]]:
 def _manifest(upload: UploadedFile[Any] | None, text: str) -> ScriptManifest:
     if upload is not None:
         return from_upload(upload.name or "script", upload.read())
-    name = "script.py" if "import " in text else "script.sh" if text.startswith("#!") else "script.yaml"
-    return from_upload(name, text.encode())
+    return from_upload(name_by_text(text), text.encode())
 
 
 def _context(user: User, kept: KeptReading) -> dict[str, Any]:
