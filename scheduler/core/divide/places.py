@@ -1,0 +1,121 @@
+"""Places for the wishes of jobs: as many as possible, large gangs first.
+
+If a job finds no place among those that stay, small jobs in the way are moved. A job that still finds none
+takes the next smaller option on the same GPUs, stays where it was, or waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from knowledge.core.domain.types import Option
+from scheduler.core.divide.bundles import bundle, possible_options
+from scheduler.core.placement.fit import FreeGpus, Placement
+from scheduler.core.types import ClusterState, GpuId, JobInfo
+
+Wishes = Mapping[str, Option]  # by job id; without an entry: no GPUs
+Place = tuple[Option, tuple[GpuId, ...]]
+Places = dict[str, Place]
+
+
+def is_met(wish: Option, place: Place | None) -> bool:
+    return place is not None and bundle(place[0]) == bundle(wish)
+
+
+def serve(
+    state: ClusterState,
+    jobs: Sequence[JobInfo],
+    peers: Sequence[JobInfo],
+    wishes: Wishes,
+    taken: Places,
+    placement: Placement,
+) -> Places:
+    """Places for the peers beside those that are taken by others of the jobs."""
+    own = {job.id: wishes[job.id] for job in peers if job.id in wishes}
+    places = _arrange(state, peers, own, left_over(state, jobs, taken, placement), stay=True)
+    if len(places) < len(own):
+        repacked = _arrange(state, peers, own, left_over(state, jobs, taken, placement), stay=False)
+        places = max(places, repacked, key=len)
+    return _degrade(peers, own, places, left_over(state, jobs, taken | places, placement))
+
+
+def _arrange(
+    state: ClusterState, jobs: Sequence[JobInfo], wishes: Wishes, free: FreeGpus, *, stay: bool
+) -> Places:
+    """Find places for as many wishes as possible.
+
+    With `stay`, jobs that keep their option are placed first.
+    """
+    places: Places = {}
+    lacking = {method for node in state.nodes if node.ready for method in node.cannot_train}
+    for job in sorted(jobs, key=lambda job: _turn(job, wishes, lacking, stay=stay)):
+        wish = wishes.get(job.id)
+        if wish is None:
+            continue
+        own = job.holds.gpus if job.holds and bundle(job.holds.option) == bundle(wish) else ()
+        gpus = own if own and _are_free(free, wish, own) else free.place(wish, job)
+        if gpus:
+            free.take(wish, gpus)
+            places[job.id] = (wish, gpus)
+    return places
+
+
+def _turn(
+    job: JobInfo, wishes: Wishes, lacking: Collection[str], *, stay: bool
+) -> tuple[bool, bool, int, int, bool, float, str]:
+    """Return the key that sorts jobs into the order of placement.
+
+    Jobs that stay come first, then those that cannot go everywhere, then large gangs.
+    Priority classes do not count: `classes` serves them one by one where a wish finds no place.
+    """
+    wish = wishes.get(job.id)
+    keeps = bool(wish and job.holds and bundle(job.holds.option) == bundle(wish))
+    size = (wish.nodes, wish.gpus) if wish else (0, 0)
+    anywhere = wish is None or (wish.config.method not in lacking and not job.avoids)
+    return not (stay and keeps), anywhere, -size[0], -size[1], not keeps, job.submitted_at, job.id
+
+
+def _degrade(jobs: Sequence[JobInfo], wishes: Wishes, places: Places, free: FreeGpus) -> Places:
+    """Give jobs whose wish found no place their old place or something smaller.
+
+    Jobs without a wish that could stay after all follow, class by class.
+    """
+    for job in sorted(jobs, key=lambda job: (-job.priority, job.id not in wishes, job.submitted_at, job.id)):
+        if job.id in places:
+            continue
+        wish = wishes.get(job.id)
+        found = _old_place(job, free) or (_smaller(job, wish, free) if wish else None)
+        if found:
+            free.take(*found)
+            places[job.id] = found
+    return places
+
+
+def _old_place(job: JobInfo, free: FreeGpus) -> Place | None:
+    if job.holds and _are_free(free, job.holds.option, job.holds.gpus):
+        return job.holds.option, job.holds.gpus
+    return None
+
+
+def _smaller(job: JobInfo, wish: Option, free: FreeGpus) -> Place | None:
+    for option in reversed(possible_options(job, free)):
+        fits = option.gpu_model == wish.gpu_model and option.gpus <= wish.gpus
+        if fits and (gpus := free.place(option, job)):
+            return option, gpus
+    return None
+
+
+def left_over(state: ClusterState, jobs: Iterable[JobInfo], taken: Places, placement: Placement) -> FreeGpus:
+    """The GPUs that are free if none of these jobs held any but what is taken."""
+    free = FreeGpus(state.nodes, placement)
+    for job in jobs:
+        if job.holds:
+            free.give(job.holds.option, job.holds.gpus)
+    for option, gpus in taken.values():
+        free.take(option, gpus)
+    return free
+
+
+def _are_free(free: FreeGpus, option: Option, gpus: Iterable[GpuId]) -> bool:
+    pool = free.pools.get(option.gpu_model)
+    return pool is not None and all(index in pool.free.get(node, ()) for node, index in gpus)
