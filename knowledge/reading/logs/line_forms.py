@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from knowledge.reading.failures.troubled_lines import LONGEST, LogLine
 
 _BAR = re.compile(r"(?<![\d/])(\d{1,9})/(\d{1,9}) \[(\d{1,4}(?::\d\d){1,2})<")
+_NOTEBOOK = re.compile(r"\[ ?(\d{1,9})/(\d{1,9}) (\d{1,4}(?::\d\d){1,2}) ?<")  # the trainer's table in one
 _STEP = re.compile(
     r"\b(?:step|iter|iteration)s?\s{0,8}[:=]?\s{0,8}(\d{1,9})(?:\s{0,8}(?:/|of)\s{0,8}(\d{1,9}))?\b", re.I
 )
@@ -80,7 +81,7 @@ class LogPoint:
 def point_of(line: LogLine) -> LogPoint | None:
     """Read a line; of one that was written over and over, its last state."""
     text = _looked_at(line.text)
-    loss, bar = _LOSS.search(text), _last(_BAR, text)
+    loss, bar = _LOSS.search(text), _last(_BAR, text) or _NOTEBOOK.search(text)
     step, total = _count(text, bar, has_loss=loss is not None)
     took = _TOOK.search(text)
     epoch = _EPOCH.search(text)

@@ -98,6 +98,7 @@ FORMS = {
         9,
         3.0,
     ),
+    "hugging face in a notebook": ("[ 60/500 05:12 < 38:20, 0.19 it/s, Epoch 0.12/1]", 60, 500, None),
     "brackets": ("08/07/2026 02:18:56 - INFO - | [ 1/ 3][ 100/ 1000] | train_loss 5.7e-01", 100, 1000, 0.57),
 }
 

@@ -68,6 +68,13 @@ def test_a_script_as_text_is_shown_as_text(browser: Client) -> None:
     assert b"&lt;script&gt;" in page.content
 
 
+def test_a_batch_file_is_pasted_as_it_is(browser: Client) -> None:
+    text = "@echo off\r\nset LR=3e-5\r\npython train.py ^\r\n  --learning_rate %LR%\r\n"
+    page = browser.post("/jobs/import/", {"text": text}).content.decode()
+    assert "script.bat:2" in page
+    assert "<code>set LR=3e-5</code>" in page
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
