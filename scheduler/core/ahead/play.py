@@ -175,7 +175,8 @@ class QueuePlay:
         shut = [
             window for window in self.given.state.windows if window.closes_at <= self.now < window.ends_at
         ]
-        for life in [life for life in self.lives.values() if shut and life.info.holds]:
+        running = [life for life in self.lives.values() if life.info.holds and life.ended_at is None]
+        for life in running if shut else ():
             nodes = {node for node, _ in life.info.holds.gpus} if life.info.holds else set()
             if any(window.nodes & nodes and not window.admits(life.info.team) for window in shut):
                 self._stop(life, preempted=False)

@@ -75,6 +75,13 @@ def test_nothing_starts_into_a_window() -> None:
     assert played([fixed], [node("n0", 1)], state={"windows": (window,)})["a"].start == 300.0
 
 
+def test_a_job_that_has_ended_before_a_window_is_not_stopped_by_it() -> None:
+    window = Window(closes_at=50.0, ends_at=300.0, nodes=frozenset({"n0"}))
+    jobs = [job("a", sure(40)), job("b", sure(80), at=1.0, borrows=False, preemptible=False)]
+    lives = played(jobs, [node("n0", 1)], state={"windows": (window,)})
+    assert (lives["a"], lives["b"].start) == (Lived(0.0, 40.0, ON), 300.0)
+
+
 def test_a_team_waits_for_its_share() -> None:
     quotas = (Quota(team="t", guaranteed=1, borrow_limit=0),)
     jobs = [job("a", sure(70), team="t"), job("b", sure(70), at=1.0, team="t")]
