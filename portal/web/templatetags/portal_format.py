@@ -28,7 +28,7 @@ from scheduler.states import WaitState
 
 register = template.Library()
 JOB_ID_APART = re.compile(f"({JOB_ID.pattern})")
-STORED_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", re.ASCII)
+STORED_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?[+-]\d\d:\d\d", re.ASCII)
 UNKNOWN = "–"
 FAILURES = {"user": "data or code", "resource": "resources", "system": "nodes and infrastructure"}
 

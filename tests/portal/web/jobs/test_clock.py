@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.utils import timezone
 
-from portal.web.templatetags.portal_format import clock
+from portal.web.templatetags.portal_format import clock, in_own_time
 
 NOW = datetime(2026, 11, 23, 14, 0, tzinfo=UTC)  # a Monday
 
@@ -34,3 +34,11 @@ def test_the_readers_zone_decides_on_the_day(monkeypatch: pytest.MonkeyPatch) ->
     with timezone.override(ZoneInfo("Asia/Tokyo")):
         assert ">23:30<" in clock(NOW + timedelta(minutes=30))
         assert ">Tue 00:30<" in clock(NOW + timedelta(minutes=90))
+
+
+@pytest.mark.parametrize("seconds", ["", ":00"])
+def test_moments_within_sentences_are_told_by_the_readers_clock(seconds: str) -> None:
+    with timezone.override(ZoneInfo("Asia/Tokyo")):
+        told = in_own_time(f"Closed from 2026-11-23T14:30{seconds}+00:00 on.")
+    assert "T14:30" not in told
+    assert "2026-11-23 23:30" in told
