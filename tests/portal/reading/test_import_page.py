@@ -1,0 +1,48 @@
+"""The page of an import: contradictions with both sides, what the trainer cannot do, and whose it is."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from rest_framework.test import APIClient
+
+from tests.knowledge.reading.test_manifest import zipped
+
+FILES = {
+    "train.py": b"from trl import DPOTrainer\nDPOTrainer(model='acme/base-8b').train()\n",
+    "a.yaml": b"learning_rate: 3e-5\nnum_train_epochs: 3\nmax_steps: 500\n",
+    "b.yaml": b"learning_rate: 1e-4\n",
+}
+COMMAND = "python train.py --config a.yaml --config b.yaml --lora_r 8"
+
+
+def sent(browser: Client) -> str:
+    file = SimpleUploadedFile("a.zip", zipped(FILES))
+    page = browser.post("/jobs/import/", {"upload": file, "command": COMMAND}).content.decode()
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page)))
+
+
+def test_contradictions_show_both_sides_and_fill_neither(browser: Client, api: APIClient) -> None:
+    text = sent(browser)
+    for side in ("a.yaml, line 1", "b.yaml, line 1", "a.yaml, line 2", "a.yaml, line 3"):
+        assert side in text
+    file = SimpleUploadedFile("a.zip", zipped(FILES))
+    answer = api.post("/api/imports/", {"file": file, "command": COMMAND}, format="multipart").json()
+    assert {"learning_rate", "epochs+max_steps"} <= answer["contradictions"].keys()
+    assert {one["value"] for one in answer["contradictions"]["learning_rate"]} == {3e-5, 1e-4}
+    assert not {"learning_rate", "epochs", "max_steps"} & answer["job"]["parameters"].keys()
+    assert answer["job"]["parameters"]["lora_r"] == 8
+
+
+def test_what_the_trainer_cannot_do_is_named(browser: Client) -> None:
+    assert re.search(r"The trainer of this portal cannot do: [^.]*\bdpo\b", sent(browser), re.I)
+
+
+def test_an_import_is_its_owners_alone(browser: Client, stranger: APIClient, api: APIClient) -> None:
+    file = SimpleUploadedFile("a.zip", zipped(FILES))
+    number = api.post("/api/imports/", {"file": file, "command": COMMAND}, format="multipart").json()["id"]
+    assert browser.get(f"/jobs/import/{number}/").status_code == 200
+    assert stranger.get(f"/api/imports/{number}/").status_code == 404
