@@ -54,7 +54,7 @@ class StepMetric:
 
     @property
     def public_name(self) -> str:
-        """Its name in the portal and over REST."""
+        """The metric's name in the portal and over REST."""
         return self.column or self.name
 
 

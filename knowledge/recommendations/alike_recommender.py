@@ -21,7 +21,7 @@ class AlikeRecommender(Recommender):
     def recommend(
         self, *, model: str, fixed: Mapping[str, Any], workload: Workload, **limits: Any
     ) -> Recommendation:
-        """As a Recommender does."""
+        """Recommend as a Recommender does."""
         own = {name: value for name, value in fixed.items() if name in INDEPENDENT}
         others = {name: value for name, value in fixed.items() if name not in INDEPENDENT}
         alike = json.dumps([model, others, sorted(own), limits], sort_keys=True, default=repr) + repr(

@@ -82,7 +82,7 @@ class Recommender:
 
     @classmethod
     def of(cls, inventory: Inventory) -> Recommender:
-        """By the predictor that is active now."""
+        """Return a recommender with the predictor that is active now."""
         state, added = selectors.state(), catalogue_version()
         active = "prior" if state.number is None else str(state.number)
         return cls(

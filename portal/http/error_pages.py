@@ -78,7 +78,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # 
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None, reason: str = "") -> HttpResponse:  # noqa: ARG001
-    """With a reason: a missing or old CSRF token (settings.CSRF_FAILURE_VIEW)."""
+    """Answer 403; a reason says that the CSRF token is missing or old."""
     return answer(request, 403, OLD_FORM if reason else None)
 
 

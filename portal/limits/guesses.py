@@ -24,7 +24,7 @@ TEXT = ("throttled", "Too many failed attempts", "Wait a while before the next o
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """So many refusals in so many seconds. refusal: the status that is one.
+    """A number of refusals in a number of seconds. refusal: the status that is one.
 
     first: looked at before the guess itself. A token is looked up first: that costs no more than counting,
     256 random bits are not guessed, and a good one is served whatever others at its address do.

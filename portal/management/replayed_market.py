@@ -103,7 +103,7 @@ class Player:
         self._agents.append(_Agent(subprocess.Popen(made.command, start_new_session=True), folder))
 
     def _withdraw(self, agent: _Agent) -> None:
-        """With a notice, and the next one without."""
+        """Take the node back with a notice, and the next one without."""
         announced = self._withdrawn % 2 == 0
         self._withdrawn += 1
         if announced:

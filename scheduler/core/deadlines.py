@@ -131,7 +131,7 @@ def _by_size(job: JobInfo, market: MarketView) -> dict[int, list[Option]]:
 
 
 def _rising(rates: Mapping[int, float]) -> dict[int, float]:
-    """Without sizes that do no more than a smaller one."""
+    """The rates, without sizes that do no more than a smaller one."""
     found: dict[int, float] = {}
     for size, rate in rates.items():
         if rate > max(found.values(), default=0.0):

@@ -257,7 +257,7 @@ def _stopped_at(job: JobColumns, attempts: list[Attempt]) -> float | None:
 
 
 def _slower(attempts: Sequence[Attempt]) -> float:
-    """By the last attempt that was measured; 1 before one was."""
+    """The slowness of the last attempt that was measured; 1 before one was."""
     known = (times_slower(one.promised, one.remaining) for one in reversed(attempts) if one.remaining)
     return next((slower for slower in known if slower is not None), 1.0)
 

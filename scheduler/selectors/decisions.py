@@ -99,7 +99,7 @@ def _explained(row: DecisionJob) -> Explained:
 
 
 def _names(action: Action) -> dict[str, str]:
-    """Of the nodes that a job was given."""
+    """The names of the nodes that a job was given."""
     if not isinstance(action, Start | Resize):
         return {}
     nodes = Node.objects.filter(pk__in={node for node, _ in action.gpus})

@@ -74,5 +74,5 @@ def with_uses(files: QuerySet[DatasetFile], user: User) -> QuerySet[DatasetFile]
 
 
 def _counted(jobs: QuerySet[Job]) -> Subquery:
-    """Without a group there is a row for no jobs, too."""
+    """Count jobs without a group, so that there is a row for no jobs, too."""
     return Subquery(jobs.order_by().values(n=Func("pk", function="COUNT")), output_field=IntegerField())

@@ -106,7 +106,7 @@ def jobs_named_in(user: User, texts: Iterable[str]) -> dict[str, Job]:
 
 
 def may_change(actor: User, job: Job) -> bool:
-    """Its owner, leads of its team and administrators may change a job."""
+    """May the actor change the job? Its owner, team leads and administrators may."""
     return actor.is_admin or job.owner_id == actor.pk or bool(job.team and is_lead(actor, job.team))
 
 

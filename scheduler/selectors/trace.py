@@ -54,7 +54,7 @@ def trace_jobs(jobs: Iterable[Job], origin: datetime | None = None) -> Iterator[
 
 
 def attempts_that_ran(job: Job) -> list[Attempt]:
-    """Its attempts that trained and have ended, the earliest first."""
+    """The job's attempts that trained and have ended, the earliest first."""
     return [attempt for attempt in job.attempts.all() if attempt.running_at and attempt.ended_at]
 
 

@@ -131,7 +131,7 @@ def _refuse_meaningful(raw: Mapping[str, Any], others: Sequence[str], form: Form
 
 
 def _renaming(raw: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Of a row without any mark; none of what it holds may be lost."""
+    """The renaming of a row without any mark; none of its content may be lost."""
     asked = [name for name in _ASKED if name in raw]
     answered = [name for name in _ANSWERED if name in raw][:1]
     ours = ("instruction", "input", "output") if len(asked) > 1 else ("prompt", "completion")

@@ -81,6 +81,6 @@ def _with_usual_names(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shared_width(raw: dict[str, Any]) -> int:
-    """Of the experts that every token passes through, as the architectures have it."""
+    """The width of the experts that every token passes through, as configs state it."""
     stated = raw.get("shared_intermediate_size") or raw.get("shared_expert_intermediate_size")
     return int(stated or (raw.get("n_shared_experts") or 0) * (raw.get("moe_intermediate_size") or 0))

@@ -19,7 +19,7 @@ WORSE = 2.0  # times the error of the runs before
 
 
 def absolute_error(promised: float, measured: float) -> float:
-    """By how much a promise was off, as a share of what was measured."""
+    """The distance of a promise from the measured value, as a share of that."""
     return abs(promised - measured) / measured
 
 

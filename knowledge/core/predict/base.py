@@ -123,7 +123,7 @@ def where_larger(p_fits: Array, by: Array) -> Array:
 
 
 def _steepness(margin: float) -> float:
-    """Of the logistic curve of `fit_probability`."""
+    """The steepness of the logistic curve of `fit_probability`."""
     return float(np.log(MIN_P_VALID / (1 - MIN_P_VALID)) / np.log(margin))
 
 

@@ -71,7 +71,7 @@ class ErrorKernel:
         return total
 
     def covariance(self, other: ErrorKernel) -> Array:
-        """Of the errors of these n and the other's m configurations, shape (n, m)."""
+        """Covariance of errors: these n and the other's m configurations, shape (n, m)."""
         from scipy.spatial.distance import cdist  # own runs alone need it, and it takes a fifth of a second
 
         of_gpu = np.sqrt(np.outer(self.of_gpu, other.of_gpu)) / LEVELS

@@ -77,7 +77,7 @@ class LocalCorrection:
         )
 
     def covariance(self, kin: ErrorKernel) -> Array:
-        """Of the errors that are left on the GPU model, shape (n, n)."""
+        """Covariance of the errors that are left on the GPU model, shape (n, n)."""
         cross = kin.covariance(self.kin)
         left: Array = kin.covariance(kin) - cross @ self.learnt.precision @ cross.T
         return left

@@ -116,7 +116,7 @@ class PeakKernel:
         return total
 
     def covariance(self, other: PeakKernel) -> Array:
-        """Of the errors of these n and the other's m configurations, shape (n, m)."""
+        """Covariance of errors: these n and the other's m configurations, shape (n, m)."""
         same_model = self.models[:, None] == other.models[None, :]
         same_kind = self.kinds[:, None] == other.kinds[None, :]
         of_kind = np.sqrt(np.outer(self.of_kind, other.of_kind))

@@ -141,7 +141,7 @@ def _task(source: Tree, reading: Reading, wanted: Sequence[str]) -> str:
 
 
 def checked(source: Tree, fields: Mapping[str, Any], wanted: Sequence[str]) -> dict[str, Found]:
-    """Of the fields of an answer those that are wanted and whose line holds the value."""
+    """The wanted fields of an answer whose line holds the value."""
     files = {**source.files, COMMAND_FILE: source.command or ""}
     found: dict[str, Found] = {}
     for name in wanted:

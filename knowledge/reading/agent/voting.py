@@ -35,7 +35,7 @@ def _folded(value: Any, resolve: Callable[[str], str]) -> Any:
 
 
 def _common(same: Sequence[Any], resolve: Callable[[str], str]) -> Any:
-    """Of close numbers the most frequent, of texts the resolved or folded one."""
+    """The most frequent of close numbers; the resolved or folded one of texts."""
     if all(one == same[0] for one in same) or not isinstance(same[0], str):
         return max(same, key=same.count)
     resolved = resolve(same[0])

@@ -60,7 +60,7 @@ class LogFigures:
 
     @property
     def total(self) -> int | None:
-        """Of how many steps; None too where the log tells those of an epoch alone."""
+        """The number of steps; None where the log tells at most those of an epoch."""
         at = self.furthest
         if at is None or (at.epoch is not None and at.epochs is None):
             return None

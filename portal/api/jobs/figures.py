@@ -49,7 +49,7 @@ class ProgressOut(serializers.Serializer[JobFigures]):
 
 
 class FiguresOut(serializers.Serializer[Any]):
-    """As docs/figures.md defines them; times are those of all attempts together."""
+    """Figures as docs/figures.md defines them; times are of all attempts together."""
 
     waiting_s = serializers.FloatField()
     startup_s = serializers.FloatField()

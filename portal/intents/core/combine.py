@@ -96,7 +96,7 @@ def _either(text: Sentence, proposals: list[Proposal]) -> bool:
 
 
 def _precise(proposals: list[Proposal]) -> list[Proposal]:
-    """Of deadlines on one day those with an hour of their own."""
+    """The deadlines of one day that have an hour of their own."""
     days = {c.value.date() for c in proposals}
     exact = [c for c in proposals if c.value.time() not in DEFAULT_HOURS]
     return exact if len(days) == 1 and exact else proposals

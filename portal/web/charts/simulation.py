@@ -93,5 +93,5 @@ def _caution(reproduced: Mapping[str, Any]) -> str:
 
 
 def relative_error(real: float, simulated: float) -> float:
-    """By which share of the real figure the simulated one differs."""
+    """The simulated figure's distance from the real one, as a share of that."""
     return simulated / (real or 1.0) - 1

@@ -44,6 +44,6 @@ class ClosenessFields(forms.Form):
 
     @property
     def closeness(self) -> Closely:
-        """As the services take it."""
+        """The chosen closeness, as the services take it."""
         way = self.cleaned_data.get("topology") or Topology.AUTOMATIC
         return Closely(way, self.cleaned_data.get("topology_level"))

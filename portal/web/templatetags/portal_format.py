@@ -257,7 +257,7 @@ def clock(moment: datetime) -> SafeString:
 
 
 def _whole(seconds: float) -> str:
-    """Without tenths, which would change at every look."""
+    """A duration without tenths, which would change at every look."""
     return duration(seconds) if seconds >= 60 else f"{seconds:.0f} s"
 
 

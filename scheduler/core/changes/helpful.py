@@ -106,7 +106,7 @@ def _helpful(tried: TriedChange, job: str, widths: IntervalWidths | None) -> Hel
 
 
 def _delays(before: Mapping[str, Lived], after: Mapping[str, Lived], job: str) -> list[float]:
-    """By how long each other job starts later, of those that do."""
+    """The delays of the starts of other jobs, of those that start later."""
     pairs = ((before[one].start, after[one].start) for one in before.keys() & after.keys() - {job})
     later = (new - old for old, new in pairs if old is not None and new is not None)
     return [by_s for by_s in later if by_s > LATER_S]

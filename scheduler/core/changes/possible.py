@@ -159,7 +159,7 @@ def _budgets(given: PlayInput, job: JobInfo, anywhere: Sequence[Option]) -> Iter
 
 
 def _goals(given: PlayInput, job: JobInfo) -> Iterator[PossibleChange]:
-    """With another goal, a job takes other places rather than waits."""
+    """Other goals, with which a job takes other places rather than waits."""
     for goal in (Goal.BALANCED, Goal.FASTEST) if len(job.options) > 1 else ():
         if goal is not job.goal:
             changed = replace(job, goal=goal, options=ranked(job.options, goal))

@@ -19,7 +19,7 @@ APART = {
 
 
 def nowhere(job: JobInfo) -> Wait:
-    """It is held, or no ready node could run it, however long it waits."""
+    """Say that a job is held, or that no ready node can run it however long it waits."""
     if job.hold:
         return Wait(job.id, WaitState.OPTIONS, job.hold)
     if not job.options and job.nodes_away and not job.no_option:
@@ -82,6 +82,6 @@ def amount(option: Option) -> str:
 
 @cache
 def counted_gpus(number: int, model: str = "") -> str:
-    """So many GPUs of a model, or of any, e.g. `1 A100 GPU`."""
+    """A number of GPUs of a model, or of any, in words: `1 A100 GPU`."""
     unit = "CPU slot" if model == "cpu" else f"{model} GPU".strip()
     return f"{number} {unit}{'' if number == 1 else 's'}"

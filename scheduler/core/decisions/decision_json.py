@@ -104,7 +104,7 @@ class PackedInput:
         self._jobs: dict[str, Raw] = _read(lambda: {job["id"]: job for job in _job_rows(raw["jobs"])})
 
     def digests(self, jobs: Iterable[str] | None = None) -> set[str]:
-        """Of the options of these jobs, or of all."""
+        """The digests of the options of these jobs, or of all."""
         found = self._jobs.values() if jobs is None else [self._jobs.get(job, {}) for job in jobs]
         return {job["options"] for job in found if "options" in job}
 
@@ -189,7 +189,7 @@ def _raw_jobs(jobs: Sequence[JobInfo], digests: Mapping[str, str]) -> Raw:
 
 
 def _raw_holding(job: JobInfo) -> Raw | None:
-    """Its option is named by its number among the job's options, if it is one of them."""
+    """A holding; its option is a number if it is among the job's options."""
     held = job.holds
     if held is None:
         return None

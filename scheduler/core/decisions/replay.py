@@ -36,7 +36,7 @@ def policy_of(name: str, parameters: Mapping[str, Any]) -> Policy:
 
 
 def differences(before: Plan, after: Plan) -> Iterator[str]:
-    """In which actions, and whether in the memory, two plans differ.
+    """The actions in which two plans differ, and whether their memory does.
 
     Identical plans have no difference.
     """

@@ -88,7 +88,7 @@ def on_demand(now: Situation) -> SlotChoice:
 
 
 def greedy(now: Situation) -> SlotChoice:
-    """As many spot GPUs as there are, if they cost no more than on demand."""
+    """Take as many spot GPUs as there are, if they cost no more than on demand."""
     return SlotChoice(_largest_within(now, 1.0))
 
 

@@ -39,12 +39,12 @@ class HorizonForecast:
 
 
 def persistence(values: Array, _ahead: int, _day: int) -> Array:
-    """It stays as it is."""
+    """The last value, for all times to come."""
     return values.copy()
 
 
 def yesterday(values: Array, ahead: int, day: int) -> Array:
-    """It will be as it was at that time yesterday."""
+    """The value at the same time yesterday."""
     found = np.full(len(values), np.nan)
     if ahead <= day <= len(values):
         start = day - ahead

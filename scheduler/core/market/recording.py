@@ -18,7 +18,7 @@ AHEAD = 5  # slots that deciders look ahead at most
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """By slot: the offer, the offers foreseen then, and the usual one."""
+    """Offers by slot, with those that were foreseen then, and the usual one."""
 
     offers: tuple[SlotOffer, ...]
     foreseen: tuple[tuple[SlotOffer, ...], ...]

@@ -62,7 +62,7 @@ class Selection:
         return max(self.sums.values()) - self.received
 
     def after(self, utilities: ByDecider) -> Selection:
-        """With one more job. utilities: of each decider, from 0 to 1.
+        """The selection after one more job. utilities: of each decider, from 0 to 1.
 
         Raises ValueError where a decider is missing or another one is named.
         """

@@ -135,7 +135,7 @@ class Clearings:
 
 
 def closest_free(found: Iterable[Ways]) -> Spot | None:
-    """Of spots without victims the closest, then that on the fullest node."""
+    """The closest spot without victims; of equal ones, that on the fullest node."""
     every = ((-spot.level, ways.free, ways.node, spot) for ways in found for spot in ways.spots)
     best = min(every, key=itemgetter(0, 1, 2), default=None)
     return best[-1] if best else None

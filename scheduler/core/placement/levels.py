@@ -30,7 +30,7 @@ class TopologyLevel(IntEnum):
 
     @property
     def word(self) -> str:
-        """As REST, options and executions name it."""
+        """The level's name over REST, in options and in executions."""
         return self.name.lower()
 
     @property
@@ -146,7 +146,7 @@ def closest(
 
 
 def closest_of(sites: tuple[GpuSite, ...], gpus: int, count: int) -> tuple[TopologyLevel, int]:
-    """As `closest`, of GPUs and to GPUs that are bits of a number.
+    """Do as `closest` does, for GPUs that are bits of a number.
 
     Thousands of sets are asked about.
     """

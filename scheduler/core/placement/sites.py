@@ -91,7 +91,7 @@ def _said(one: GpuFacts, other: GpuFacts) -> str:
 
 
 def _linked(one: GpuFacts, other: GpuFacts) -> bool:
-    """By NVLink, as both say."""
+    """Are two GPUs linked by NVLink, as both say?"""
     return one.links.get(str(other.index)) == other.links.get(str(one.index)) == "nvlink"
 
 

@@ -268,7 +268,7 @@ class _Rented:
                 self.free[name].add(index)
 
     def _keep(self, one: Contract) -> None:
-        """It stays where it is in this period, so that those nodes are needed, too."""
+        """Count the nodes of a job that stays where it is in this period as needed."""
         for name in {name for name, _ in one.info.holds.gpus} if one.info.holds else ():
             if name in self.nodes:
                 self._needed[one.market.name, self.nodes[name].kind] += 1

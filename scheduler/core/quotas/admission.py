@@ -111,7 +111,7 @@ class _Barred:
         return replace(self.state, jobs=tuple(job for job in jobs if job))
 
     def waits(self, decided: Collection[str]) -> list[Wait]:
-        """Of the jobs that the policy did not see."""
+        """The waits of the jobs that the policy did not see."""
         unseen = (job.id for job in self.state.jobs if job.id not in decided and self._seen(job) is None)
         return [self.why[job] for job in unseen]
 

@@ -140,7 +140,7 @@ class _Turn:
         self._let_follow(life.info.id)
 
     def _leave(self, life: PlayedJob) -> None:
-        """It was cancelled: nothing will become of it."""
+        """Take out a job that was cancelled."""
         if life.info.holds:
             self.nodes.give(life.info.holds.option, life.info.holds.gpus)
         del self.world.lives[life.info.id]

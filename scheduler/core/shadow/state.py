@@ -90,5 +90,5 @@ def renewed(life: PlayedJob, real: JobInfo) -> JobInfo:
 
 
 def _plain(job: JobInfo) -> JobInfo:
-    """Without what holds only for the place that the job really has."""
+    """The job without what holds only for the place that it really has."""
     return replace(job, hold="", only_node=None, preemptible=job.borrows)

@@ -25,7 +25,7 @@ NUMBERS = ("counted_at", "moves_at", "ends_at", "rate", "scale", "started_at", "
 
 
 def pack_state(world: ShadowState) -> bytes:
-    """As few bytes as is easy: options that several jobs share stand once."""
+    """Pack a state into few bytes: options that several jobs share stand once."""
     options, digests = {}, {}
     for job_id, life in world.lives.items():
         if life.info.options:

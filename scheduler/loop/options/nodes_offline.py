@@ -48,7 +48,7 @@ def with_offline_nodes(
 
 
 def _lacking(models: set[str]) -> dict[str, _Lacking]:
-    """By model that is not everywhere."""
+    """The nodes that lack a model, by model that is not everywhere."""
     found: dict[str, _Lacking] = defaultdict(_Lacking)
     if not models:
         return found

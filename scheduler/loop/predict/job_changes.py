@@ -155,7 +155,7 @@ def _with(
     *,
     within_budget: bool = True,
 ) -> tuple[Option, ...]:
-    """Its options with these columns, as a snapshot would have them then."""
+    """The job's options with these columns, as a snapshot would have them then."""
     try:
         columns = new_terms(job, changed, now, recommender)
     except BadParameters:

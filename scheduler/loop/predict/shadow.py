@@ -87,7 +87,7 @@ def _known(world: ShadowState, state: ClusterState) -> dict[str, JobFacts]:
 
 
 def _scale(job: JobInfo) -> float | None:
-    """By what was measured of a running job."""
+    """The scale of a running job's promise, by what was measured."""
     held = job.holds
     if held is None or held.left_s is None or job.work_left < LEAST_LEFT or not held.option.duration_s.value:
         return None
@@ -95,7 +95,7 @@ def _scale(job: JobInfo) -> float | None:
 
 
 def _true_scale(job: Job) -> float | None:
-    """Of a job that has ended: its duration over the promise that counts."""
+    """The duration of an ended job over the promise that counts."""
     attempts = list(job.attempts.all())
     counts = attempt_that_counts(attempts)
     if counts is None or job.ended_at is None or not counts.promised.duration_s.value:

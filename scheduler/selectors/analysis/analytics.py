@@ -115,7 +115,7 @@ class Ended:
 
 
 def ended(user: User, period: Period) -> Ended:
-    """Of the user's visible jobs; one query."""
+    """Count the ends of the user's visible jobs; one query."""
     jobs = visible_jobs(user).filter(state__in=TERMINAL)
     found = counts_by_slice(jobs, "ended_at", period, "state", "failure_class")
     failures: Counter[str] = Counter()
@@ -151,7 +151,7 @@ def failed_attempts(user: User, period: Period) -> list[FailedAttempts]:
 
 
 def throughput_by_gpu(user: User, period: Period) -> dict[str, Histogram]:
-    """By GPU model: tokens per second and GPU of the attempts that ran; two queries."""
+    """Tokens per second and GPU of the attempts that ran, by GPU model; two queries."""
     of_attempts = Execution.objects.filter(
         source=OWN, status=Status.OK, attempt_id__in=_attempts(user, period).values("pk")
     )

@@ -32,7 +32,7 @@ class StartVerdict:
 
 
 def start_verdicts(user: User, period: Period) -> list[StartVerdict]:
-    """Of the latest starts in the period, at most LATEST; by policy; one query."""
+    """Judge the latest starts in the period, at most LATEST, by policy; one query."""
     rows = judged_starts().filter(period.holds("job__first_started_at"), job__in=visible_jobs(user))
     found: dict[str, list[StartPromise]] = defaultdict(list)
     columns = ("policy", *PROMISED, "job__first_started_at")

@@ -29,7 +29,7 @@ class TeamUsage:
 
 
 def team_usage(team: Team, period: Period, now: datetime) -> list[TeamUsage]:
-    """Of all models together, and of each of which some team was guaranteed a number.
+    """The use of all models together, and of each that some team was guaranteed.
 
     Allocations count from their start to their release, or to `now`. It takes two queries.
     """

@@ -73,7 +73,7 @@ def first_promise(user: User) -> datetime | None:
 
 
 def verdicts(user: User, period: Period) -> list[Verdict]:
-    """By figure and by where the promise came from; one query for each figure."""
+    """Judge promises by figure and by their source; one query for each figure."""
     runs = promised_runs(user).filter(period.holds("created_at"))
     return [verdict for target in TARGETS for verdict in _verdicts(runs, target)]
 

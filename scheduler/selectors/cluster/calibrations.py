@@ -32,7 +32,7 @@ def open_calibrations() -> QuerySet[Calibration]:
 
 
 def unfinished_jobs(calibration: Calibration) -> QuerySet[Job]:
-    """Its jobs that wait, run or stop."""
+    """The calibration's jobs that wait, run or stop."""
     return calibration.jobs.exclude(state__in=TERMINAL).order_by("pk")
 
 

@@ -30,12 +30,12 @@ NOTHING_USED = ShareUsed()
 
 @dataclass(frozen=True, slots=True)
 class FairShares:
-    """Of people and teams, by account (scheduler.core.ordering.decayed_use)."""
+    """Shares of people and teams, by account (scheduler.core.ordering.decayed_use)."""
 
     by_account: dict[str, ShareUsed] = field(default_factory=dict)
 
     def weights(self, job: JobColumns) -> tuple[float, float]:
-        """Of the job's owner, and of its team."""
+        """The weights of the job's owner and of its team."""
         team, person = _accounts(job.team_id, job.owner_id)
         return self._of(person).weight, self._of(team).weight if job.team_id else 1.0
 

@@ -116,7 +116,7 @@ def lanes(
 
 
 def _grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
-    """By the node's id, in their order."""
+    """Group values by node id, in their order."""
     found: dict[str, list[T]] = {}
     for node, one in pairs:
         found.setdefault(node, []).append(one)

@@ -131,7 +131,7 @@ def _offline(nodes: Collection[_Node]) -> Iterator[OfflineNode]:
 
 
 def _lacks(nodes: Collection[list[Gpu]]) -> dict[str, Unsupported]:
-    """By method that some of the nodes, given as their GPUs, cannot train."""
+    """The methods that some of the nodes, given as their GPUs, cannot train."""
     found = {}
     for method in sorted({method for gpus in nodes for method in gpus[0].node.cannot_train}):
         lacking = [gpus[0].node for gpus in nodes if method in gpus[0].node.cannot_train]

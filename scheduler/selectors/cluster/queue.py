@@ -63,7 +63,7 @@ def waiting_places(user: User, *, offset: int, limit: int, now: datetime) -> lis
 
 
 def _ranked(waiting: QuerySet[Job]) -> list[Job]:
-    """Of the waiting jobs those that the last tick put into its policy's order."""
+    """The waiting jobs that the last tick put into its policy's order."""
     order: list[str] = Epoch.objects.values_list(KeyTransform(Epoch.ORDER, "memory"), flat=True).first() or []
     still = waiting.in_bulk(order)
     return [still[job] for job in order if job in still]

@@ -51,7 +51,7 @@ class MovedStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Of all jobs that had not started when the probation began.
+    """Both policies compared, on the jobs that had not started when probation began.
 
     ended: how many have ended under both. moved: those whose starts lie farthest apart, `SHOWN` either way.
     """

@@ -14,7 +14,7 @@ from scheduler.selectors.public_states import shown_state
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFigures:
-    """As docs/figures.md defines them; None is unknown, or not to be told now.
+    """Figures as docs/figures.md defines them; None is unknown, or not shown now.
 
     stage: what a running job does before it trains.
     """

@@ -33,7 +33,7 @@ class Expected(NamedTuple):
 
 
 def newest_forecast(job: Job, now: datetime) -> Expected | None:
-    """Of a job that waits; None where there is none.
+    """The newest forecast of a job that waits; None where there is none.
 
     The job was read by `with_forecasts`.
     """
@@ -78,7 +78,7 @@ class StartPromise:
 
     @property
     def interval(self) -> Interval:
-        """In s after it was made."""
+        """The interval of the start, in s after the forecast was made."""
         high = None if self.start_high is None else self._after_s(self.start_high)
         return Interval(self._after_s(self.start_at), self._after_s(self.start_low), high)
 

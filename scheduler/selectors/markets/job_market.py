@@ -89,7 +89,7 @@ def job_market(job: Job, policy: str, now: datetime) -> JobMarket:
 
 
 def decisions_on_market(job: Job) -> list[MarketDecision]:
-    """Its decisions, period by period."""
+    """The job's decisions on markets, period by period."""
     return list(MarketDecision.objects.filter(job=job).select_related("market"))
 
 

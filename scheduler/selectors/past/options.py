@@ -33,7 +33,7 @@ def past_options(job: Job, attempts: Sequence[Attempt]) -> PastOptions | None:
 
 
 def _options(job: Job) -> tuple[Option, ...]:
-    """Its last options, as far as budget and deadline left them when it came."""
+    """The job's last options, as far as budget and deadline left them when it came."""
     agreed = job.promised.cost.value if job.promised else None
     paid = affordable(tuple(map(read_option, job.options)), job.budget, agreed)
     from_when = max(job.submitted_at, job.begin_at or job.submitted_at)

@@ -18,7 +18,7 @@ LONGEST_ANSWER = 100_000
 
 
 class ProvisionerFailed(Exception):
-    """It gave no answer that can be used; the text says why."""
+    """The provisioner gave no answer that can be used; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,7 +112,7 @@ def _rest(market: Market, problem: str, now: datetime) -> None:
 
 
 def _administrator() -> User:
-    """In whose name nodes may join: the first active administrator."""
+    """The first active administrator, in whose name nodes join."""
     found = User.objects.filter(is_staff=True, is_active=True).order_by("pk").first()
     if found is None:
         raise ProvisionerFailed("no active administrator could let nodes join")

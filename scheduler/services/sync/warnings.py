@@ -68,7 +68,7 @@ def warn_of_growing_jobs(now: datetime) -> None:
 
 
 def _warn_alone(attempt: Attempt, now: datetime, memory: PeakGrowth | None = None) -> None:
-    """In a transaction of its own, unless the attempt has ended meanwhile."""
+    """Warn in a transaction of its own, unless the attempt has ended meanwhile."""
     with transaction.atomic():
         job = locked(attempt.job_id)
         attempt.refresh_from_db()

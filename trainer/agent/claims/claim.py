@@ -80,7 +80,7 @@ class NodeClaim:
 
     @property
     def busy(self) -> bool:
-        """Its thread has something left to do."""
+        """Has the claim's thread something left to do?"""
         return self._thread is not None and self._thread.is_alive()
 
     def handle(self) -> Handle | None:

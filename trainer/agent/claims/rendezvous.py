@@ -21,7 +21,7 @@ _LOOK_EVERY_S = 0.2
 
 
 class Rendezvous:
-    """Of one claim. `changed` is called when the portal should hear at once."""
+    """A claim's rendezvous. `changed` is called when the portal should hear at once."""
 
     def __init__(self, record: ClaimRecord, spool: Spool, site: Site, changed: Callable[[], None]) -> None:
         self._record, self._spool, self._site, self._changed = record, spool, site, changed

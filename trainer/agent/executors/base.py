@@ -74,7 +74,7 @@ class Executor(Protocol):
         """None while it runs."""
 
     def load(self, handle: Handle) -> Load | None:
-        """Its use of processors and memory; None where that cannot be told."""
+        """The training's use of processors and memory; None where that is unknown."""
 
     def cancel(self, handle: Handle, *, force: bool) -> None:
         """Ask it to save and leave; with `force`, end it and everything it started."""

@@ -39,7 +39,7 @@ class ProcessExecutor:
         self._lock = threading.Lock()
 
     def begin(self, claim: str) -> Handle:
-        """With what the kernel counts before the start."""
+        """Return a handle with what the kernel counts before the start."""
         return Handle(claim, {"oom_kills": kernel_oom_kills()})
 
     def submit(self, launch: Launch, begun: Handle) -> Handle:
@@ -85,7 +85,7 @@ class ProcessExecutor:
         return None if code is None else _ended(handle, code)
 
     def load(self, handle: Handle) -> Load | None:
-        """Of the leader and its descendants."""
+        """The use of the leader and its descendants."""
         leader = self._leader(handle)
         if leader is None:
             return None

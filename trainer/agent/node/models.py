@@ -69,7 +69,7 @@ def make_room(models: Path, limit_bytes: int, used: Iterable[str]) -> None:
 
 
 def _size_bytes(folder: Path) -> int:
-    """Of its files; links, which snapshots consist of, count nothing."""
+    """The size of a folder's files; links, of which snapshots consist, count nothing."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 

@@ -80,7 +80,7 @@ def known(folder: NodeFolder, gpus: Sequence[GpuFacts]) -> tuple[SpeedTest, ...]
 
 
 def _kept(folder: NodeFolder) -> dict[str, dict[str, Any]]:
-    """By model of GPU; what cannot be read counts as never run."""
+    """The kept tests by GPU model; one that cannot be read counts as never run."""
     found = {}
     for model, entry in (read_json(folder.speed_tests_file) or {}).items():
         try:

@@ -21,7 +21,7 @@ _NAMED = 3
 
 
 def check_kind(order: TrainingSpec, config: Any) -> None:
-    """By the model's own description. Raises TrainError."""
+    """Check the kind of model by its own description. Raises TrainError."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
 
     if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING or getattr(config, "is_encoder_decoder", False):

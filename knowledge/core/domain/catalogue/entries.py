@@ -40,7 +40,7 @@ class Model:
 
     @property
     def name(self) -> str:
-        """Its key in the catalogue."""
+        """The entry's key in the catalogue."""
         return self.model_name
 
     @property
@@ -96,7 +96,7 @@ class GpuModel:
 
     @property
     def name(self) -> str:
-        """Its key in the catalogue."""
+        """The entry's key in the catalogue."""
         return self.gpu_model
 
     @property

@@ -29,11 +29,11 @@ class NearestCatalogue(Catalogue):
     """
 
     def _model(self, name: str) -> Model:
-        """Else the model nearest in the size that the name states, else in name."""
+        """The model of the name; else the nearest in the size that it states, or in name."""
         return super()._model(name) or replace(model_like(name, self), model_name=name)
 
     def _data_sheet(self, name: str) -> GpuModel:
-        """Else that of the GPU nearest in name, with the memory that the name states."""
+        """The GPU of the name; else the nearest one, with the memory that the name states."""
         if (same := super()._data_sheet(name)) is not None:
             return same
         found, memory = gpu_like(name, self), MEMORY.search(name.lower())

@@ -103,7 +103,7 @@ KEPT = ("version", "priority", "preemptible", "max_run_s", "goal", "deadline_at"
 
 
 def _values(job: Job) -> dict[str, Any]:
-    """As the fields show them: a clock's time has no seconds."""
+    """The job's values as the fields show them: a clock's time has no seconds."""
     return {
         "priority": job.priority,
         "preemptible": "" if job.preemptible else "0",
