@@ -89,7 +89,7 @@ class Turns:
 
 
 class Shares:
-    """At most so many at once for each name, in this process; nobody waits."""
+    """A number of turns at once for each name in this process; nobody waits."""
 
     def __init__(self, most: int) -> None:
         self._most, self._lock = most, threading.Lock()

@@ -30,7 +30,7 @@ class RefusedJson(ValueError):
 
 
 class Excess(RefusedJson):
-    """More values than are read at once."""
+    """The text holds more values than are read at once."""
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -62,7 +62,7 @@ def loads(raw: bytes | str, *, max_values: int = MAX_VALUES, max_depth: int = MA
 
 
 def _count_values(text: str, most: int) -> int:
-    """At least the number of values; most + 1 for all above."""
+    """An upper bound on the number of values; most + 1 for all above."""
     return sum(1 for _ in islice(_NEXT_VALUE.finditer(text), most + 1))
 
 

@@ -17,7 +17,7 @@ class AccountError(Exception):
 
 
 class NotAllowed(AccountError, PermissionDenied):
-    """Where nobody catches it, Django answers 403."""
+    """The action is not allowed; Django answers 403 where nothing catches it."""
 
 
 class Changed(AccountError):
@@ -31,4 +31,4 @@ class InvalidValue(AccountError):
 
 
 class TooBusy(AccountError):
-    """Nothing is wrong with the request; later it will be answered."""
+    """The portal is too busy; the same request will be answered later."""

@@ -65,7 +65,7 @@ def visible_audit(user: User) -> QuerySet[AuditEntry]:
 
 
 def audit_matching(rows: QuerySet[AuditEntry], *, actor: str, action: str, text: str) -> QuerySet[AuditEntry]:
-    """Those of the entries that hold all given texts; empty ones ask for nothing."""
+    """The entries that hold all given texts; an empty text is in all of them."""
     if actor:
         rows = rows.filter(Q(actor_name__icontains=actor) | Q(node__icontains=actor))
     if action:

@@ -38,5 +38,5 @@ class CutBodyMiddleware:
 
 
 def _is_cut(request: HttpRequest) -> bool:
-    """Only where the server hands over a WholeBody."""
+    """Was the body cut? Only a server that hands over a WholeBody can say so."""
     return bool(getattr(request.META.get("wsgi.input"), "cut", False))

@@ -100,7 +100,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def locked_out(request: HttpRequest, *_: object) -> HttpResponse:
-    """After too many wrong passwords (settings.AXES_LOCKOUT_CALLABLE)."""
+    """Answer 429 after too many wrong passwords (settings.AXES_LOCKOUT_CALLABLE)."""
     response = answer(request, 429)
     response["Retry-After"] = str(int(settings.AXES_COOLOFF_TIME.total_seconds()))
     return response

@@ -56,7 +56,7 @@ def error(status: int, code: str, message: str, **more: Any) -> JsonResponse:
 
 
 def endpoint(method: str) -> Callable[[View], View]:
-    """For agents only: one method, no cookies, every known error as JSON."""
+    """Make a view for agents: one method, no cookies, every known error as JSON."""
 
     def wrap(view: View) -> View:
         @csrf_exempt

@@ -55,7 +55,7 @@ class RequestSource(Unreader):  # type: ignore[misc]
         self.buf.write(data)
 
     def chunk(self, size_hint: int | None = None) -> bytes:
-        """More of an upload. Nothing, as from a client that left, once it is too slow."""
+        """Return more of an upload; nothing once the client is too slow or has left."""
         data = self._next() if self.streaming and not self.ended else b""
         self.ended = not data
         return data

@@ -59,5 +59,5 @@ PAGES = (
 
 
 def context(_request: HttpRequest) -> dict[str, Any]:
-    """For every template: the pages of each menu."""
+    """The pages of each menu, for every template."""
     return {"navigation": {str(menu): [page for page in PAGES if page.menu is menu] for menu in Menu}}

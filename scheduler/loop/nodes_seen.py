@@ -44,7 +44,7 @@ def nodes_with_free(held: set[GpuId], now: datetime) -> tuple[NodeInfo, ...]:
 
 
 def _terms(node: Node, now: datetime) -> dict[str, Any]:
-    """On what terms a node is there, and until when."""
+    """The terms on which a node is there, and until when."""
     return {
         "kind": NodeTerms(node.kind),
         "market": node.market.name if node.market else "",

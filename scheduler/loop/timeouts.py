@@ -87,7 +87,7 @@ def enforce(epoch: Epoch, web: Reachability, now: datetime, budget: TickBudget) 
 
 
 def _nodes_could_report(web: Reachability, limit_s: float, now: datetime) -> bool:
-    """After an absence of the web server, every state gets its whole time anew."""
+    """Give every state its whole time anew after an absence of the web server."""
     return web.stood_open(timedelta(seconds=limit_s), now, terms().gap)
 
 

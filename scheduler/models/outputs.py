@@ -33,7 +33,7 @@ class Metric(models.Model):
         return f"{self.attempt_id} step {self.step}"
 
     def value(self, metric: StepMetric) -> float | None:
-        """None if the node did not report it."""
+        """The value of a metric; None if the node did not report it."""
         value: float | None = getattr(self, metric.column) if metric.column else self.others.get(metric.name)
         return value
 

@@ -8,7 +8,7 @@ from scheduler.models import Checkpoint, Job
 
 
 def _within_reach() -> QuerySet[Checkpoint]:
-    """Those at the portal or on a node that was not removed.
+    """The checkpoints at the portal or on a node that was not removed.
 
     Every node of a training reads the checkpoint, so that one on a single disk is no use to several.
     """
@@ -31,7 +31,7 @@ def resumable(job: Job) -> Checkpoint | None:
 
 
 def only_nodes(jobs: QuerySet[Job]) -> dict[str, str]:
-    """For jobs whose furthest checkpoint lies on one node alone: that node. One query."""
+    """The node of each job whose furthest checkpoint lies there alone. One query."""
     found = _within_reach().filter(job__in=jobs.order_by().values("pk")).only("job_id", "step", "node_id")
     furthest: dict[str, tuple[int, bool, str]] = {}
     for checkpoint in found:

@@ -79,7 +79,7 @@ def parse_facts(raw: Any, path: str = "facts") -> NodeFacts:
 
 
 def _held_models(reader: Reader) -> tuple[str, ...] | None:
-    """None where any model goes.
+    """The models that the node holds; None where any model goes.
 
     That is so of nodes that download what they lack, and of agents that say nothing.
     """

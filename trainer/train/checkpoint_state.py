@@ -182,7 +182,7 @@ def whole(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _like(tensor: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """On the weight's device, cut as it is; every process has read the same tensor."""
+    """Put a tensor, read by every process, on the weight's device, cut as it is."""
     tensor = tensor.to(weight.device)
     if hasattr(weight, "full_tensor"):
         from torch.distributed.tensor import distribute_tensor

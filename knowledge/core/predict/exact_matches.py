@@ -52,7 +52,7 @@ class Observations:
 
     @classmethod
     def of(cls, rows: Sequence[Measurement], catalogue: Catalogue) -> Observations:
-        """From own rows, oldest first; nothing is asked of what the catalogue lacks."""
+        """Sort own rows, oldest first; those that the catalogue lacks are left out."""
         same: dict[str, list[Measurement]] = {}
         gpus: dict[str, list[Measurement]] = {}
         peaks: dict[str, list[Measurement]] = {}

@@ -11,7 +11,7 @@ from portal.accounts.permissions import AdminOnly
 
 
 class AdminApi(APIView):
-    """For administrators alone."""
+    """A resource for administrators alone."""
 
     permission_classes: list[type[BasePermission]] = [AdminOnly]
 

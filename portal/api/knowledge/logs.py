@@ -59,7 +59,7 @@ class LogReadIn(serializers.Serializer[Any]):
 
     @property
     def config(self) -> Config | None:
-        """None where the run is not to be kept."""
+        """The run's configuration; None where the run is not to be kept."""
         values = {name: value for name, value in self.validated_data.items() if name != "file"}
         return Config(model_name=values.pop("model"), **values) if "model" in values else None
 

@@ -128,7 +128,7 @@ class LimitOut(serializers.ModelSerializer[PersonLimit]):
 
 
 class AdminsPut(APIView):
-    """Those who may see it read; administrators write."""
+    """A resource that administrators write, and people read who may see it."""
 
     def get_permissions(self) -> list[BasePermission]:
         return [AdminOnly() if self.request.method in ("PUT", "DELETE") else Scoped()]

@@ -44,7 +44,7 @@ def restore(source: Path, *, force: bool) -> Manifest:
 
 
 def is_empty() -> bool:
-    """Nobody and nothing is here: a new database, migrated or not."""
+    """Is this a new portal, without people and files, migrated or not?"""
     tables = connection.introspection.table_names()
     people = User._meta.db_table in tables and User.objects.exists()
     root = Path(settings.DATA_DIR)
@@ -102,7 +102,7 @@ def _check_room(files: dict[str, tarfile.TarInfo], folder: Path) -> None:
 
 
 def _check_member(about: tarfile.TarInfo, known: Container[str]) -> None:
-    """Only whole plain files under names that a backup makes. Raises BadArchive."""
+    """Raise BadArchive unless it is a whole plain file of a name that backups make."""
     parts = about.name.split("/")
     ours = about.name in (NAME, DATABASE) or (parts[0] in FOLDERS and len(parts) > 1)
     # A sparse member takes nothing here and whatever it says when it is written.

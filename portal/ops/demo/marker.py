@@ -18,7 +18,7 @@ _KEY, _REMEMBERED_S = "demo-data", 60
 
 
 def mark(*, actor: User, seed: int, now: datetime) -> None:
-    """From now on every page says that its data are simulated."""
+    """Have every page say from now on that its data are simulated."""
     audit(action=ACTION, actor=actor, data={"seed": seed}, now=now)
     cache.delete(_KEY)
 

@@ -34,7 +34,7 @@ from scheduler.selectors.analysis.readings import read_value_counts
 @login_required
 @require_GET
 def analytics(request: PageRequest) -> HttpResponse:
-    """All charts over the chosen period; of the reader's own and their teams' jobs."""
+    """All charts over the chosen period, of the reader's own and their teams' jobs."""
     first = partial(first_submission, request.user)
     when = chosen(request.GET.dict(), now=present(), first=first)
     charts = remembered("analytics", request.user, when.period, partial(_charts, request.user, when.period))

@@ -43,7 +43,7 @@ class JobFilters(forms.Form):
         return any(self.cleaned_data.get(name) for name in self.fields)
 
     def apply(self, jobs: QuerySet[Job]) -> QuerySet[Job]:
-        """Those of the jobs that pass; newest first. Only for a valid form."""
+        """The jobs that pass, newest first. Only for a valid form."""
         chosen = self.cleaned_data
         if chosen["state"]:
             jobs = in_public_state(jobs, chosen["state"])

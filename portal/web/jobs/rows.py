@@ -56,7 +56,7 @@ def rows_of(
 
 
 def _cost(job: Job, spent: Spent | None) -> float | None:
-    """None where nodes have no price."""
+    """The cost; None where nodes have no price."""
     if job.state in TERMINAL:
         return spent.amount if spent else None
     return promised.cost.value or None if (promised := job.promised) else None

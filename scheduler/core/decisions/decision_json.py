@@ -130,7 +130,7 @@ class PackedInput:
         return sum("holds" not in job for job in self._jobs.values())
 
     def given(self, options: Mapping[str, Options]) -> PolicyInput:
-        """All of it. `options`: by digest."""
+        """Read a whole state. `options`: by digest."""
         state = ClusterState(
             jobs=tuple(_job(raw, options) for raw in self._jobs.values()),
             nodes=self.nodes,

@@ -1,4 +1,4 @@
-"""At most one bundle for each job within limits on GPUs, at the least total cost.
+"""Assignment of at most one bundle a job within limits on GPUs, at least cost.
 
 scipy is imported where it solves: it takes a third of a second, and few policies do.
 """

@@ -52,7 +52,7 @@ class Selection:
 
     @classmethod
     def among(cls, names: Sequence[str], *, rate: float = RATE, share: float = SHARE) -> Selection:
-        """Nothing is learnt yet."""
+        """The selection before anything is learnt."""
         alike, nothing = dict.fromkeys(names, 1 / len(names)), dict.fromkeys(names, 0.0)
         return cls(weights=alike, sums=nothing, rate=rate, share=share)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 
 class NodeTerms(StrEnum):
-    """On what terms a node is there."""
+    """The terms on which a node is there."""
 
     OWNED = "owned"
     ON_DEMAND = "on_demand"

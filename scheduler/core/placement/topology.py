@@ -76,7 +76,7 @@ class _Clearing:
         return any(rest.bit_count() >= self.count and self._level(rest)[0] >= level for rest in fewer)
 
     def greedy(self, least: TopologyLevel) -> Spot:
-        """From everybody gone, let the dearest stay while the level holds."""
+        """Stop only victims that the level needs; the dearest are spared first."""
         victims = list(self.candidates)
         for job in sorted(victims, key=lambda job: (-job.priority, -lost_gpu_s(job), job.id)):
             rest = [victim for victim in victims if victim.id != job.id]

@@ -197,6 +197,6 @@ def with_parameters(policy: Policy, given: Values) -> Policy:
 
 
 def _among(values: Values, of: Any) -> dict[str, Any]:
-    """Those of the values that are its fields."""
+    """The values that are the policy's fields."""
     names = {field.name for field in fields(of)}
     return {name: value for name, value in values.items() if name in names}

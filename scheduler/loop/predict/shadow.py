@@ -117,7 +117,7 @@ class _Line(NamedTuple):
 def _keep(
     shadow: ShadowPolicy, world: ShadowState, state: ClusterState, now: datetime, trouble: str = ""
 ) -> None:
-    """Nothing is kept if another worker was quicker, or the probation has ended."""
+    """Keep the state, unless another worker was quicker or the probation has ended."""
     lines = _lines(world)
     real = {job.id for job in state.jobs}
     for job_id in [job for job, life in world.lives.items() if life.ended_at is not None and job not in real]:

@@ -26,7 +26,7 @@ def get_calibration(node: Node, calibration_id: str) -> Calibration:
 
 
 def open_calibrations() -> QuerySet[Calibration]:
-    """Those that have not ended, oldest first."""
+    """The calibrations that have not ended, oldest first."""
     open_ones = Calibration.objects.filter(ended_at__isnull=True)
     return open_ones.select_related("requested_by", "file", "node").order_by("id")
 

@@ -146,7 +146,7 @@ def _held(user: User, nodes: Sequence[Node], since: datetime, now: datetime) -> 
 
 
 def _waiting(user: User, now: datetime, until: datetime) -> Iterator[tuple[str, ExpectedBar]]:
-    """On whichever nodes; the newest forecasts of jobs that still wait."""
+    """The newest forecasts of jobs that still wait, on any nodes."""
     rows = (
         StartForecast.objects.filter(first=False, start_at__lt=until, job__state=JobState.QUEUED)
         .filter(made_at__gte=F("job__state_since"))

@@ -45,7 +45,7 @@ class NodePicture(NamedTuple):
 
 
 def picture_of(node: Node) -> NodePicture | None:
-    """None where it is unknown where its GPUs sit."""
+    """The picture of a node's GPUs; None where their sites are unknown."""
     gpus = list(node.gpus.order_by("index"))
     sites = known([gpu.placed for gpu in gpus])
     if not sites:

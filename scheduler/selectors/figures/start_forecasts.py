@@ -84,7 +84,7 @@ class StartPromise:
 
     @property
     def waited_s(self) -> float | None:
-        """From the forecast to the start; None until then."""
+        """The seconds from the forecast to the start; None until then."""
         return None if self.actual is None else self._after_s(self.actual)
 
     @property

@@ -32,6 +32,6 @@ def interruptions_per_node_hour(market: Market, now: datetime) -> float | None:
 
 
 def _hours(node: Node, since: datetime, now: datetime) -> float:
-    """From its enrolment until it was last heard of."""
+    """The hours from a node's enrolment until it was last heard of."""
     end = node.last_seen_at if node.state == NodeState.LOST or node.removed_at else now
     return max(0.0, (end - max(node.enrolled_at, since)).total_seconds() / 3600)

@@ -78,7 +78,7 @@ def _settled_rate(attempt: Attempt) -> float | None:
 
 
 def _duration_s(attempt: Attempt) -> float | None:
-    """None where the clock was set back meanwhile: nobody knows how long it took."""
+    """The attempt's duration; None where the clock was set back meanwhile."""
     lasted = attempt.lasted_s(attempt.created_at)
     return lasted if lasted > 0 else None
 

@@ -1,4 +1,4 @@
-"""On what terms a node is there: as its agent says, or as an administrator does."""
+"""The terms on which a node is there, by its agent or an administrator."""
 
 from __future__ import annotations
 

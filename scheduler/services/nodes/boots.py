@@ -52,7 +52,7 @@ def _is_next(node: Node, message: Sync, now: datetime) -> bool:
 
 
 def _take_over(node: Node, message: Sync, now: datetime) -> bool:
-    """From now on this start speaks for the node, unless yet another one was first."""
+    """Let this start speak for the node, unless yet another one was first."""
     old = [boot for boot in (*node.old_boot_ids, node.boot_id) if boot not in ("", message.boot_id)][-KEPT:]
     seqs = {**node.old_seqs, node.boot_id: node.sync_seq}
     columns = {

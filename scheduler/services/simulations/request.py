@@ -82,7 +82,7 @@ def request_simulation(
 
 
 def ask_again(*, now: datetime) -> None:
-    """For simulations whose hint or worker was lost: send the hint once more."""
+    """Send the hint of simulations once more whose hint or worker was lost."""
     waiting = Simulation.objects.filter(state__in=OPEN_STATES)
     if waiting.filter(Q(leased_until__isnull=True) | Q(leased_until__lt=now)).exists():
         hints.simulate()

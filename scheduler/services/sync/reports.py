@@ -79,7 +79,7 @@ def _start(job: Job, claim: Claim, report: Report, now: datetime) -> None:
 
 
 def _prepare(job: Job, claim: Claim, report: Report, now: datetime) -> None:
-    """Only what advances counts: a start that repeats itself is not given more time."""
+    """Note an advance; a start that repeats itself is not given more time."""
     del job
     rows = _whole(report.body, "rows")
     Claim.objects.filter(pk=claim.pk, prepared_rows__lt=rows).update(prepared_rows=rows, prepared_at=now)

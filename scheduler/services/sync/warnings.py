@@ -77,7 +77,7 @@ def _warn_alone(attempt: Attempt, now: datetime, memory: PeakGrowth | None = Non
 
 
 def _memory(attempt: Attempt, capacity: float) -> PeakGrowth | None:
-    """None before enough steps were reported."""
+    """The growth of peaks so far; None before enough steps were reported."""
     remaining = attempt.remaining
     steps = remaining.pace.step - attempt.resume_step if remaining else 0
     if remaining is None or steps < FEWEST_STEPS:
@@ -93,7 +93,7 @@ def _memory(attempt: Attempt, capacity: float) -> PeakGrowth | None:
 
 
 def _outlook(job: Job, attempt: Attempt, now: datetime, memory: PeakGrowth | None) -> Outlook | None:
-    """None where there is nothing to look at, or nothing is known of the job's end."""
+    """The outlook of a job with limits; None where nothing is known of its end."""
     if all(limit is None for limit in (job.deadline_at, job.budget, attempt.stops_at, memory)):
         return None
     left = attempt.remaining.left(now.timestamp()) if attempt.remaining else None

@@ -158,7 +158,7 @@ class NodeClaim:
 
     @property
     def _job_is_over(self) -> bool:
-        """Nobody will go on from its checkpoints."""
+        """Is the job over, so that no attempt goes on from its checkpoints?"""
         ending = self._record.ending
         return self._cancelled or (ending is not None and ending.outcome == Outcome.SUCCEEDED)
 

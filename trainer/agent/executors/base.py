@@ -71,7 +71,7 @@ class Executor(Protocol):
         """
 
     def poll(self, handle: Handle) -> End | None:
-        """None while it runs."""
+        """The training's end; None while it runs."""
 
     def load(self, handle: Handle) -> Load | None:
         """The training's use of processors and memory; None where that is unknown."""

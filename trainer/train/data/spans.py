@@ -63,7 +63,7 @@ class Drawn:
         return [(begin, end) for begin, end in spans[0] if begin < end] if texts[0] == self.text else None
 
     def _span(self, index: int) -> Span | None:
-        """From the end of the prompt that asks for this turn to the end of the turn.
+        """The span from the end of the prompt that asks for a turn to its end.
 
         Most templates write a conversation's beginning alike whatever follows: then its renderings up to the
         turn and with it tell. Some write earlier turns in another way than the last ones (without their
@@ -145,7 +145,7 @@ class Drawn:
         return [*self._turns[:index], said, *self._turns[index + 1 :]]
 
     def _try(self, turns: list[Turn], **options: Any) -> str | None:
-        """None where the template refuses: not every part of a good chat is one."""
+        """The rendered turns; None where the template refuses a part of a good chat."""
         try:
             return self._draw(turns, **options)
         except Exception:  # noqa: BLE001 - as above

@@ -59,7 +59,7 @@ class Writer:
             array("q", (self.tokens, targets)).tofile(self._rows)
 
     def close(self, key: str, notes: Sequence[str]) -> None:
-        """All rows are there."""
+        """Write the header, once all rows are there."""
         self._codes.close()
         self._rows.close()
         header = {"key": key, "digest": _digest(self._stem), "notes": list(notes)}

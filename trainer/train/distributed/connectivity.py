@@ -53,7 +53,7 @@ def _exchanged(
 
 
 def _awaited(store: dist.Store, what: str, nodes: int, wait_for: Callable[[str], None]) -> list[str]:
-    """Each node's answer."""
+    """Wait for the answers of all nodes."""
     for node in range(nodes):
         while not store.check([f"{what}/{node}"]):
             wait_for(f"node {node} of {nodes} to knock at the ports of the others")

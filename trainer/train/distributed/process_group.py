@@ -41,7 +41,7 @@ class World:
         return os.environ.get("LOCAL_RANK", "0") == "0"
 
     def wait(self) -> None:
-        """Until all processes are here."""
+        """Wait until all processes are here."""
         self.any(False)
 
     def sum(self, *values: float) -> list[float]:

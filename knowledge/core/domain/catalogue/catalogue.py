@@ -36,7 +36,7 @@ class Catalogue:
     def of(
         cls, models: Iterable[tuple[Model, Sequence[str]]], gpus: Iterable[tuple[GpuModel, Sequence[str]]]
     ) -> Catalogue:
-        """From entries and all of their names, the keys first."""
+        """Make a catalogue of entries and all of their names, the keys first."""
         by_name = indexed(models)
         mirrors = {
             even(name.partition("/")[2] or name): entry
@@ -122,12 +122,12 @@ class Catalogue:
 
     @property
     def every_model(self) -> list[Model]:
-        """All there are: added ones, then the shipped ones."""
+        """All entries of this kind: added ones, then the shipped ones."""
         return [*self.added_models.values(), *self.shipped_models]
 
     @property
     def every_gpu(self) -> list[GpuModel]:
-        """All there are: added ones, then the shipped ones."""
+        """All entries of this kind: added ones, then the shipped ones."""
         return [*self.added_gpus.values(), *self.shipped_gpus]
 
     def with_added(

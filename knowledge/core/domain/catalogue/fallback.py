@@ -92,6 +92,6 @@ def _bare(gpu: str) -> str:
 
 
 def _similarity(one: str, other: str) -> float:
-    """From 0 to 1, without the organisations before a slash."""
+    """Likeness of names, from 0 to 1, without the organisations before a slash."""
     first, second = (text.lower().rsplit("/", 1)[-1] for text in (one, other))
     return SequenceMatcher(None, first, second).ratio()

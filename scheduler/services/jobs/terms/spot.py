@@ -52,7 +52,7 @@ def spot_terms(
 
 
 def _checkpoint_bytes(promise: Mapping[str, Any] | None, model: str) -> float | None:
-    """None where nothing is known of the model or the configuration."""
+    """The size of a checkpoint; None where the model or configuration is unknown."""
     if promise is None:
         return None
     try:
