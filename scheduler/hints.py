@@ -21,9 +21,9 @@ from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
 log = logging.getLogger(__name__)
-QUIET_S = 5.0  # after a failure: a stuck broker must not slow down every request
+RETRY_AFTER_S = 5.0  # a broker that failed must not slow down every request
 TICK = "scheduler.tasks.tick"
-quiet_until = 0.0
+no_try_before = 0.0
 _gathered: ContextVar[dict[str, str] | None] = ContextVar("gathered hints", default=None)  # task -> queue
 
 
@@ -123,8 +123,8 @@ def newest_tick() -> int:
 
 
 def _send(task: str, queue: str) -> None:
-    global quiet_until
-    if time.monotonic() < quiet_until:
+    global no_try_before
+    if time.monotonic() < no_try_before:
         return
     try:
         given = {"after": newest_tick()} if task == TICK else {}
@@ -141,5 +141,5 @@ def _send(task: str, queue: str) -> None:
                 task, kwargs=given, queue=queue, expires=5, connection=connection, retry=False
             )
     except (KombuError, RedisError, OSError, DatabaseError) as away:
-        quiet_until = time.monotonic() + QUIET_S
+        no_try_before = time.monotonic() + RETRY_AFTER_S
         log.warning("hint not sent", extra={"task": task, "reason": str(away)})

@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from scheduler.core.policies import POLICIES
 from scheduler.simulator.errors import SimulatorError
 from scheduler.simulator.inputs.cluster import parse_cluster
-from scheduler.simulator.quiet import stdout_for_results
+from scheduler.simulator.redirect_stdout import stdout_for_results
 from scheduler.simulator.scenario import open_scenario, policy_named
 from scheduler.simulator.world.predictions import Fidelity
 

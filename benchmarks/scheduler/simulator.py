@@ -70,7 +70,7 @@ def play(line: Line, traces: Path) -> dict[str, Any]:
 
     from benchmarks.scheduler.yardstick import loop_s
     from scheduler.simulator.inputs.cluster import parse_cluster
-    from scheduler.simulator.quiet import stdout_for_results
+    from scheduler.simulator.redirect_stdout import stdout_for_results
     from scheduler.simulator.scenario import open_scenario, policy_named
     from scheduler.simulator.world.predictions import Fidelity
 

@@ -37,7 +37,7 @@ def resolved(statements: Iterable[Statement]) -> tuple[dict[str, FieldValue], Co
     _settle_method(values, sources)
     _settle_gpus(values)
     if not shared:  # else there are fewer copies of the model than GPUs
-        _settle_batch(values, sources, torn)
+        _resolve_batch(values, sources, torn)
     _settle_steps(values, sources, torn)
     return {field: value for field, value in values.items() if field in FIELDS}, torn
 
@@ -91,7 +91,7 @@ def _parts(value: Any) -> frozenset[str]:
 
 
 def _settle_train_batch(by_field: dict[str, list[Statement]]) -> None:
-    """Settle what `train_batch_size` means.
+    """Resolve what `train_batch_size` means.
 
     It is the whole batch where that of a device is stated beside it, else a device's.
     """
@@ -122,7 +122,7 @@ def _settle_method(values: dict[str, FieldValue], sources: Mapping[str, Origin])
 
 
 def _settle_gpus(values: dict[str, FieldValue]) -> None:
-    """Settle the number of GPUs: those of a node times the nodes.
+    """Resolve the number of GPUs: those of a node times the nodes.
 
     Where one node or none is stated, they are those of a node.
     """
@@ -138,8 +138,10 @@ def _settle_gpus(values: dict[str, FieldValue]) -> None:
             values["number_nodes"] = _derived(whole, total, each)
 
 
-def _settle_batch(values: dict[str, FieldValue], sources: Mapping[str, Origin], torn: Contradictions) -> None:
-    """Settle the batch: that of a device times accumulation times GPUs.
+def _resolve_batch(
+    values: dict[str, FieldValue], sources: Mapping[str, Origin], torn: Contradictions
+) -> None:
+    """Resolve the batch: that of a device times accumulation times GPUs.
 
     The missing one follows.
     """
@@ -180,7 +182,7 @@ def _settle_steps(
     sources: Mapping[str, Origin],
     torn: Contradictions,
 ) -> None:
-    """Settle the length: epochs beside a number of steps contradict.
+    """Resolve the length: epochs beside a number of steps contradict.
 
     Trainers differ in which of them ends a training.
     """

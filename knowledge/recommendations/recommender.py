@@ -121,7 +121,7 @@ class Recommender:
         the unexpected.
         """
         request = self._request(model, fixed, workload)
-        choices, found = self._search.settled(request)
+        choices, found = self._search.choose(request)
         found = objectives.ranked(found, goal, deadline_s, budget)
         bound = values(choices)
         best = found[0] if found else None
@@ -149,10 +149,10 @@ class Recommender:
         Raises as `recommend`.
         """
         request = self._request(model, fixed, workload)
-        choices, _ = self._search.settled(request)
+        choices, _ = self._search.choose(request)
         batch = choices["effective_batch_size"].value
         whole = replace(request, fixed={**fixed, "effective_batch_size": batch})
-        return feasibility.check(whole, lambda one: self._search.settled(one)[1])
+        return feasibility.check(whole, lambda one: self._search.choose(one)[1])
 
     @_edge("options")
     def options(

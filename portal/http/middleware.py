@@ -27,8 +27,8 @@ from scheduler import hints
 log = logging.getLogger("portal.requests")
 _USABLE = re.compile(r"[\w-]{1,64}\Z", re.ASCII)
 # Polling pages and agents would drown what changed something or went wrong.
-QUIET_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-QUIET_PATHS = frozenset({"/agent/v1/sync"})
+ROUTINE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+ROUTINE_PATHS = frozenset({"/agent/v1/sync"})
 # Programs are told times in the portal's zone, for every user; probes must not hang on a session's database.
 ZONELESS_PATHS = (*PROGRAM_PATHS, "/healthz", "/readyz", "/beatz", "/metrics")
 
@@ -47,8 +47,8 @@ def request_id_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -
         try:
             response = get_response(request)
             response["X-Request-ID"] = name
-            quiet = request.method in QUIET_METHODS or request.path in QUIET_PATHS
-            if not quiet or response.status_code >= 500:
+            routine = request.method in ROUTINE_METHODS or request.path in ROUTINE_PATHS
+            if not routine or response.status_code >= 500:
                 spent = round((time.monotonic() - begun) * 1000)
                 log.info(
                     "%s %s",

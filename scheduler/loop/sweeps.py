@@ -17,7 +17,7 @@ from scheduler.services.files.storage import forget_cut_off
 from scheduler.services.files.uploads import forget_deleted
 from scheduler.services.forecasts.questions import forget_start_questions
 from scheduler.services.idempotency import forget_old_keys
-from scheduler.services.lockouts import settle
+from scheduler.services.lockouts import release_jobs
 from scheduler.services.simulations.request import ask_again
 from scheduler.services.sync.warnings import warn_of_growing_jobs, warn_of_silent_jobs
 
@@ -37,7 +37,7 @@ def sweep(now: datetime) -> None:
         hints.read_scripts()
     if is_any_unexplained(now):
         hints.explain_failures()
-    settle(now=now)
+    release_jobs(now=now)
     warn_of_silent_jobs(now)
     warn_of_growing_jobs(now)
     keys = forget_old_keys(now=now)

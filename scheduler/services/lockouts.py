@@ -32,7 +32,7 @@ def lock_out(*, user: User, actor: User, now: datetime, successor: User | None =
     """Lock a person out, whatever runs.
 
     Sessions, API tokens and the join tokens that they made end at once. Their jobs that have
-    not ended are cancelled, or go to `successor`. A job that cannot be settled now, because its
+    not ended are cancelled, or go to `successor`. A job that cannot be changed now, because its
     row is held, is left to the next sweep. Raises NotAllowed, Refused.
     """
     with transaction.atomic():
@@ -41,7 +41,7 @@ def lock_out(*, user: User, actor: User, now: datetime, successor: User | None =
     for calibration in open_calibrations().filter(outcome="", requested_by=user):
         with suppress(IllegalTransition):  # it was ending of itself
             cancel_calibration(calibration=calibration, actor=actor, now=now)
-    settle(now=now, of=user, actor=actor)
+    release_jobs(now=now, of=user, actor=actor)
     return user
 
 
@@ -71,14 +71,14 @@ def _expire_join_tokens(user: User, actor: User, now: datetime) -> None:
         audit(action="join tokens revoked", actor=actor, target=target, data={"tokens": ended}, now=now)
 
 
-def settle(*, now: datetime, of: User | None = None, actor: User | None = None) -> int:
+def release_jobs(*, now: datetime, of: User | None = None, actor: User | None = None) -> int:
     """Cancel or hand over jobs of people who are locked out, and return how many.
 
-    Jobs with GPUs go first. Each is settled in a transaction of its own, a limited number in
+    Jobs with GPUs go first. Each changes in a transaction of its own, a limited number in
     one call. A job that was being submitted while its owner was locked out is found by a later
     call.
     """
-    return sum(_settled(job, actor, now) for job in _left_behind(of)[:AT_ONCE])
+    return sum(_released(job, actor, now) for job in _left_behind(of)[:AT_ONCE])
 
 
 def _left_behind(of: User | None) -> QuerySet[Job]:
@@ -88,8 +88,8 @@ def _left_behind(of: User | None) -> QuerySet[Job]:
     return jobs.order_by(Case(When(state__in=LIVE, then=0), default=1), "pk")
 
 
-def _settled(job: Job, actor: User | None, now: datetime) -> bool:
-    """Settle one job; False if it ended, changed or stayed locked meanwhile.
+def _released(job: Job, actor: User | None, now: datetime) -> bool:
+    """Cancel or hand over a job; False if it ended, changed or stayed locked.
 
     It stays locked if its row is held for too long.
     """

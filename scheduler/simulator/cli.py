@@ -26,7 +26,7 @@ from scheduler.simulator.inputs.cluster import Cluster, parse_cluster
 from scheduler.simulator.inputs.market import SimulatedMarket, read_market
 from scheduler.simulator.inputs.quotas import read_quotas
 from scheduler.simulator.output import figures_of, market_figures
-from scheduler.simulator.quiet import stdout_for_results
+from scheduler.simulator.redirect_stdout import stdout_for_results
 from scheduler.simulator.report import Result, html
 from scheduler.simulator.scenario import Scenario, open_scenario, policy_named
 from scheduler.simulator.settings import SimulationSettings

@@ -81,7 +81,7 @@ def disturbed(cluster: Cluster, options: argparse.Namespace) -> Report:
         struck = carry_out(cluster, list(faults), options.minutes * 60)
     finally:
         crowd.stop()
-        died = settle(cluster, notebook)
+        died = wind_down(cluster, notebook)
         watch.stop()
     silences = Silences(watch.timeline, cluster.lease_s)
     found = judge(
@@ -144,7 +144,7 @@ def carry_out(cluster: Cluster, faults: Sequence[Fault], lasts_s: float) -> list
     return struck
 
 
-def settle(cluster: Cluster, notebook: Notebook) -> list[str]:
+def wind_down(cluster: Cluster, notebook: Notebook) -> list[str]:
     """Wait until all jobs have ended and all nodes are ready, or long enough.
 
     Returns the names of the processes that died meanwhile.

@@ -72,7 +72,7 @@ class Agent:
         self._settings, self._folder, self._portal = settings, folder, portal
         self._facts, self._facts_sent, self._facts_due = facts, False, time.monotonic() + FACTS_EVERY_S
         self._wake = threading.Event()
-        self.roster = ClaimManager(
+        self.claims = ClaimManager(
             folder=folder, portal=portal, executor=executor, workshop=workshop, changed=self._wake.set
         )
         self._notice = notice
@@ -90,7 +90,7 @@ class Agent:
 
         Trainings outlive an agent that is killed or must be upgraded.
         """
-        self.roster.recall()
+        self.claims.recall()
         if self._notice:
             self._notice.start(changed=self._wake.set)
         try:
@@ -156,8 +156,8 @@ class Agent:
             protocol=PROTOCOL,
             boot_id=self._boot_id,
             seq=self._said,
-            claims=self.roster.states(self._reports, REPORT_BYTES),
-            gpus=self._slot_use.read(self.roster.loads),
+            claims=self.claims.states(self._reports, REPORT_BYTES),
+            gpus=self._slot_use.read(self.claims.loads),
             facts=None if self._facts_sent else self._facts,
             withdraw_in_s=self._notice.left_s() if self._notice else None,
         )
@@ -170,7 +170,7 @@ class Agent:
         self._draining, self._failures, self._facts_sent = reply.draining, 0, True
         self._heard, self._lease_s = time.monotonic(), reply.lease_s
         self._reports = min(MAX_REPORTS_PER_SYNC, self._reports * 2)
-        self.roster.obey(reply.claims, take_up=not self.stops_asked)
+        self.claims.apply(reply.claims, take_up=not self.stops_asked)
 
     def _failed(self, error: AgentError) -> float:
         """Note that a sync failed.
@@ -183,7 +183,7 @@ class Agent:
         silent_s = time.monotonic() - self._heard
         if silent_s > self._settings.lease_stop_s:
             reason = f"the node heard nothing from the portal for {silent_s:.0f} s and stopped its work"
-            self.roster.stop_all(Stop(reason=reason))
+            self.claims.stop_all(Stop(reason=reason))
         asked = error.retry_after_s if isinstance(error, PortalAway) else 0.0
         return back_off_s(failures=self._failures, asked_s=asked, lease_s=self._lease_s)
 
@@ -219,12 +219,12 @@ class Agent:
     def _shut_down(self) -> None:
         """Stop every training with a checkpoint, tell the portal, leave."""
         grace_s = self._settings.stop_grace_s
-        log.info("stopping", extra={"claims": len(self.roster.running())})
-        self.roster.stop_all(Stop(reason="the node agent was stopped", grace_s=grace_s))
+        log.info("stopping", extra={"claims": len(self.claims.running())})
+        self.claims.stop_all(Stop(reason="the node agent was stopped", grace_s=grace_s))
         deadline = time.monotonic() + grace_s + DELIVER_AFTER_STOP_S
-        while self.roster.running() and time.monotonic() < deadline and self.stops_asked < 2:
-            self.roster.wait(0.1)
-        self.roster.kill_all()
+        while self.claims.running() and time.monotonic() < deadline and self.stops_asked < 2:
+            self.claims.wait(0.1)
+        self.claims.kill_all()
         self._say_goodbye()
         log.info("stopped")
 
@@ -233,7 +233,7 @@ class Agent:
         try:
             for _ in range(LAST_SYNCS):
                 message = self._message()
-                self.roster.obey(self._portal.sync(message).claims, take_up=False)
+                self.claims.apply(self._portal.sync(message).claims, take_up=False)
                 if not any(state.reports for state in message.claims):
                     return
         except AgentError as error:

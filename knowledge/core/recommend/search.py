@@ -52,20 +52,20 @@ class Search:
     space: SearchSpace = field(default_factory=SearchSpace)
     _found: dict[Hashable, tuple[Option, ...]] = field(default_factory=dict)
 
-    def settled(self, request: Request) -> tuple[dict[str, Choice], tuple[Option, ...]]:
+    def choose(self, request: Request) -> tuple[dict[str, Choice], tuple[Option, ...]]:
         """Return all choices and their options.
 
         They use 4 bits where the method is open and LoRA is not likely to fit.
         """
-        choices, found = self._settle_batch(request, choose_submit_values(request))
+        choices, found = self._choose_batch(request, choose_submit_values(request))
         smaller = four_bits_instead(request, choices["method"], found)
         if smaller is None:
             return choices, found
-        tried = self._settle_batch(request, choose_submit_values(request, smaller))
+        tried = self._choose_batch(request, choose_submit_values(request, smaller))
         likely = any(option.p_valid >= MIN_P_VALID for option in tried[1])
         return tried if likely or (tried[1] and not found) else (choices, found)
 
-    def _settle_batch(
+    def _choose_batch(
         self, request: Request, choices: Mapping[str, Choice]
     ) -> tuple[dict[str, Choice], tuple[Option, ...]]:
         """The choices with the effective batch bound, and its options.

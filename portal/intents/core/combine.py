@@ -9,7 +9,7 @@ from datetime import datetime, time
 from itertools import pairwise
 from typing import Any
 
-from portal.intents.core.names.model_index import Variant, pieces_of, settle, size_of
+from portal.intents.core.names.model_index import Variant, meant_model, pieces_of, size_of
 from portal.intents.core.readers.models import SIZE
 from portal.intents.core.spans import Sentence
 from portal.intents.core.types import INFERRED, STATED, FilledField, Proposal
@@ -126,7 +126,7 @@ def _model(draft: Draft, own: list[Proposal], wants_instruct: bool) -> None:
         if len({v.row for v in found}) == 1 and not families[0].note:
             said = ["instruct"] if wants_instruct else []
             said += [p for p in found[0].pieces if all(p in v.pieces for v in found)]
-            if value := settle([v for v in found if set(said) <= set(v.pieces)], said):
+            if value := meant_model([v for v in found if set(said) <= set(v.pieces)], said):
                 draft.fill(families[0], value)
                 return
     if wants_instruct:

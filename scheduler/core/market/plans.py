@@ -91,9 +91,9 @@ def slowness(duration: Interval, windows: int) -> list[float]:
 
 def _on_demand(job: DeadlineJob, paces: Sequence[float]) -> PlanOutlook:
     """Prices on demand are known, so that only the job's duration varies."""
-    quiet = Recording((NOTHING,) * job.slots, ((),) * job.slots, (NOTHING,) * job.slots)
+    no_spot = Recording((NOTHING,) * job.slots, ((),) * job.slots, (NOTHING,) * job.slots)
     starts = [0] * len(paces)
-    return _played(ON_DEMAND, job, [DECIDERS[ON_DEMAND]] * len(paces), starts, quiet, paces)
+    return _played(ON_DEMAND, job, [DECIDERS[ON_DEMAND]] * len(paces), starts, no_spot, paces)
 
 
 def _played(

@@ -22,7 +22,7 @@ from scheduler.services.nodes.register import create_join_token
 from scheduler.services.nodes.state import note_node
 from scheduler.states import NodeEventKind, NodeState
 
-QUIET = timedelta(minutes=10)  # after a failure it is not asked
+RETRY_AFTER = timedelta(minutes=10)  # after a failure it is not asked
 FORGET_LOST = timedelta(hours=1)
 log = logging.getLogger(__name__)
 
@@ -108,7 +108,9 @@ def _asked(market: Market, question: dict[str, object]) -> ProvisionerAnswer:
 
 def _rest(market: Market, problem: str, now: datetime) -> None:
     log.warning("provisioner failed", extra={"market": market.name, "reason": problem})
-    Market.objects.filter(pk=market.pk).update(asked_at=now, quiet_until=now + QUIET, problem=problem[:500])
+    Market.objects.filter(pk=market.pk).update(
+        asked_at=now, quiet_until=now + RETRY_AFTER, problem=problem[:500]
+    )
 
 
 def _administrator() -> User:

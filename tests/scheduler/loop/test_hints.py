@@ -26,7 +26,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     Celery alone is replaced.
     """
     counted: Counter[str] = Counter()
-    monkeypatch.setattr(hints, "quiet_until", 0.0)
+    monkeypatch.setattr(hints, "no_try_before", 0.0)
     monkeypatch.setattr(hints.current_app, "connection_for_write", lambda **_: nullcontext())
     monkeypatch.setattr(hints.current_app, "send_task", lambda name, **_: counted.update([name]))
     return counted
@@ -34,13 +34,13 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 @pytest.mark.django_db(transaction=True)
 def test_requests_succeed_while_the_broker_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hints, "quiet_until", 0.0)
+    monkeypatch.setattr(hints, "no_try_before", 0.0)
     monkeypatch.setattr(hints.settings, "CELERY_BROKER_TRANSPORT_OPTIONS", {"max_retries": 0})
     away = functools.partial(hints.current_app.connection_for_write, "redis://127.0.0.1:1/0")
     monkeypatch.setattr(hints.current_app, "connection_for_write", away)
     world.fake_node()
     world.job()
-    assert hints.quiet_until > time.monotonic()
+    assert hints.no_try_before > time.monotonic()
     assert tick().started == 1
 
 

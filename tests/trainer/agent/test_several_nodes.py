@@ -113,7 +113,9 @@ def test_an_agent_that_restarts_keeps_to_the_address_it_told(tmp_path: Path) -> 
         assert known is not None
         known.save()
         spool = Spool(known.spool / "reports.jsonl")
-        reported.append(Rendezvous(known, spool, site, lambda: None).settle(threading.Event()).rendezvous)
+        reported.append(
+            Rendezvous(known, spool, site, lambda: None).spec_with_address(threading.Event()).rendezvous
+        )
         spool.acknowledge(0)
         assert [report.body for report in spool.pending(10, 10_000)] == [{"address": reported[0]}]
     assert reported[0] == reported[1] != ""

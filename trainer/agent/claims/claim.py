@@ -94,14 +94,14 @@ class NodeClaim:
         handle = self.handle()
         return self._executor.load(handle) if handle else None
 
-    def obey(self, order: ClaimOrder) -> None:
+    def apply(self, order: ClaimOrder) -> None:
         """Do what the portal's answer says of this claim."""
         if order.error == "stale_attempt":
             return self.stop(FORGET)
         if order.error:  # the portal skips what it refuses: acked_seq has gone past it
             log.error("the portal refused a report", extra={**self._ids, "detail": order.detail})
         self._spool.acknowledge(order.acked_seq)
-        self._rendezvous.hear(order.rendezvous)
+        self._rendezvous.learn(order.rendezvous)
         if order.want == "stop":
             cancelled = order.stop_for == "cancel"
             reason = f"stopped on request ({order.stop_for})" if order.stop_for else "stopped on request"
@@ -219,7 +219,7 @@ class NodeClaim:
         check_spec(self.spec, self._workshop)
         self._transfers.fetch_inputs(self._record.run, self._stopping)
         await_vacancy(self._workshop.held(self.spec), lambda: self._holder(self.spec), self._stopping)
-        spec = self._rendezvous.settle(self._stopping)
+        spec = self._rendezvous.spec_with_address(self._stopping)
         launch = prepare(spec, self._workshop, self._record.run)
         if self._stopping.is_set():
             raise Interrupted("stopped before it was started")

@@ -55,7 +55,7 @@ class ClaimManager:
                 claim.start()
         self._folder.sweep(self._needed())
 
-    def obey(self, orders: Sequence[ClaimOrder], *, take_up: bool) -> None:
+    def apply(self, orders: Sequence[ClaimOrder], *, take_up: bool) -> None:
         """Make the claims as the portal wants them.
 
         Claims that it does not list are not ours any more.
@@ -71,7 +71,7 @@ class ClaimManager:
         self._refused = {name: state for name, state in self._refused.items() if name in listed}
         for order in orders:
             if order.claim in self._claims:
-                self._claims[order.claim].obey(order)
+                self._claims[order.claim].apply(order)
             elif take_up and order.claim not in self._refused:
                 self._take_up(order)
 
@@ -101,7 +101,7 @@ class ClaimManager:
         self._claims[order.claim] = claim
         self._make_room()
         log.info("claim taken up", extra={"claim": order.claim, "job": spec.job, "gpus": spec.gpus})
-        claim.obey(order)
+        claim.apply(order)
         return self._changed()
 
     def _make_room(self) -> None:

@@ -25,13 +25,13 @@ class Rendezvous:
 
     def __init__(self, record: ClaimRecord, spool: Spool, site: Site, changed: Callable[[], None]) -> None:
         self._record, self._spool, self._site, self._changed = record, spool, site, changed
-        self._heard = ""
+        self._address = ""
 
-    def hear(self, address: str) -> None:
-        """The portal knows it."""
-        self._heard = address
+    def learn(self, address: str) -> None:
+        """Take the address that the portal knows."""
+        self._address = address
 
-    def settle(self, stopping: threading.Event) -> Spec:
+    def spec_with_address(self, stopping: threading.Event) -> Spec:
         """Return the claim's spec with the address of the meeting place.
 
         The address stays the same whatever happens to this agent. Raises Interrupted, PeerAway,
@@ -51,9 +51,9 @@ class Rendezvous:
 
     def _await(self, stopping: threading.Event) -> str:
         deadline = time.monotonic() + HEAR_WITHIN_S
-        while not self._heard:
+        while not self._address:
             if stopping.wait(_LOOK_EVERY_S):
                 raise Interrupted("stopped while it waited for the node of rank 0")
             if time.monotonic() > deadline:
                 raise PeerAway(f"the node of rank 0 did not say within {HEAR_WITHIN_S:g} s where to meet it")
-        return self._heard
+        return self._address

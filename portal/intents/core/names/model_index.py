@@ -157,7 +157,7 @@ def _own_names(models: Mapping[str, Model]) -> Sequence[tuple[str, Model]]:
     return own
 
 
-def settle(found: list[Variant], pieces: list[str], *, base: bool = False) -> str | None:
+def meant_model(found: list[Variant], pieces: list[str], *, base: bool = False) -> str | None:
     """Return the one model that a name means.
 
     It is the variant of just these pieces, or the only row that has them.

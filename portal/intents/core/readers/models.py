@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from portal.intents.core.names.model_index import NEEDS_NUMBER, PIECE, ModelIndex, settle, size_of
+from portal.intents.core.names.model_index import NEEDS_NUMBER, PIECE, ModelIndex, meant_model, size_of
 from portal.intents.core.spans import Sentence
 from portal.intents.core.types import Proposal
 
@@ -219,8 +219,8 @@ def _named(run: list[NamePiece], index: ModelIndex) -> Proposal | None:
     contradicts = bool(rest) and _belongs(rest)
     end = (rest[-1] if contradicts else chosen[-1]).end
     found_at = Proposal(field=FIELD, start=chosen[0].start, end=end, choices=tuple(found), weight=4)
-    if not contradicts and (settled := settle(found, _said(pieces), base=base)):
-        return replace(found_at, value=settled)
+    if not contradicts and (meant := meant_model(found, _said(pieces), base=base)):
+        return replace(found_at, value=meant)
     return replace(found_at, note="unknown" if contradicts else "")
 
 

@@ -171,7 +171,7 @@ def _proposal(text: Sentence, day: Day, hour: Hour | None, zone: tzinfo, local: 
             field=FIELD, start=start, end=end, complaint=f"{day.wrong}; give another day", weight=4
         )
     clocks = hour.clocks if hour else day.clock or (EVENING,)
-    return _settled(start, end, day.dates, clocks, zone, local, weak=not meant)
+    return _moment_proposal(start, end, day.dates, clocks, zone, local, weak=not meant)
 
 
 def _alone(text: Sentence, hour: Hour, zone: tzinfo, local: datetime) -> Iterator[Proposal]:
@@ -184,10 +184,12 @@ def _alone(text: Sentence, hour: Hour, zone: tzinfo, local: datetime) -> Iterato
             yield Proposal(field="", start=hour.start, end=hour.end)
         return
     start = until.start() if until else hour.start
-    yield _settled(start, hour.end, (local.date(),), hour.clocks, zone, local, roll=hour.kind == "part")
+    yield _moment_proposal(
+        start, hour.end, (local.date(),), hour.clocks, zone, local, roll=hour.kind == "part"
+    )
 
 
-def _settled(
+def _moment_proposal(
     start: int, end: int, dates: tuple[date, ...], clocks: tuple[time | None, ...], zone: tzinfo,
     local: datetime,
     *, weak: bool = False, roll: bool = False,

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from scheduler.simulator.quiet import stdout_for_results
+from scheduler.simulator.redirect_stdout import stdout_for_results
 
 
 def test_what_a_library_prints_goes_to_stderr_and_results_to_stdout(
