@@ -37,7 +37,8 @@ class Gavel:
 
     name: str = "gavel"
     description: ClassVar[Description] = Description(
-        summary="Divides time on each GPU model so that the worst-off job is as well off as possible.",
+        summary="Divides time on each GPU model so that the worst-off job is as well off as possible; stops"
+        " and resizes jobs.",
         order="linear program, max-min normalised throughput; shares of time by GPU model; resizes jobs",
         needs="tokens/s of each option",
         source="Gavel, OSDI 2020",

@@ -30,7 +30,8 @@ class Gittins:
 
     name: str = "gittins"
     description: ClassVar[Description] = Description(
-        summary="The job most likely to end soon for the GPU time it takes, judging by past jobs.",
+        summary="The job most likely to end soon for the GPU time it takes, judging by past jobs; stops"
+        " running jobs.",
         order="likeliest to end within the next 3,600 GPU-s, by past jobs",
         needs="history (its memory)",
         source="Tiresias, NSDI 2019",

@@ -42,7 +42,8 @@ class Sia:
 
     name: str = "sia"
     description: ClassVar[Description] = Description(
-        summary="Every minute, divides GPUs of all kinds so that they serve all jobs best; resizes jobs.",
+        summary="Every minute, divides GPUs of all kinds so that they serve all jobs best; stops and"
+        " resizes jobs.",
         order="mixed integer program over all options, goodput = tokens/s; resizes jobs",
         needs="tokens/s of each option",
         source="Sia, SOSP 2023",

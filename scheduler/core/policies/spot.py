@@ -58,7 +58,8 @@ WAITS_FOR_SPOT = "It is cheaper to wait for spot nodes; it goes on from its chec
 class SpotMarkets:
     name: str = "spot"
     description: ClassVar[Description] = Description(
-        summary="Deadlines at the least cost on spot and on-demand nodes; all other jobs as by easy.",
+        summary="Deadlines at the least cost on spot and on-demand nodes, also by stopping their jobs; all"
+        " other jobs as by easy.",
         order="deadlines by market period, then submission",
         needs="durations, markets, deadlines",
         source="committed-horizon planning, uniform progress (NSDI 2024), own deciders",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -20,6 +21,11 @@ from tests.scheduler.simulator.worlds import job, play
 LIMIT, MIN_RUN_S = 1, 60.0
 ARRIVALS = st.lists(st.tuples(st.integers(0, 600), st.integers(1, 4), st.integers(20, 900)), max_size=12)
 STOPS = [name for name in LIVE if POLICIES[name].preempts]
+
+
+def test_people_are_told_of_every_policy_whether_it_stops_jobs() -> None:
+    told = {name for name in LIVE if re.search("stops|stopping", POLICIES[name].description.summary)}
+    assert told == set(STOPS)
 
 
 @pytest.mark.parametrize("name", STOPS)
