@@ -114,13 +114,15 @@ class Ledger:
     def _of_hours(self, job: JobInfo, option: Option, limit: UserLimit) -> Wait | None:
         if limit.gpu_s_left is None:
             return None
-        left_s = limit.gpu_s_left - self.gpu_s_of[job.user]
-        if left_s > 0 and _gpu_s(job, option) <= left_s:
+        needed_s, left_s = _gpu_s(job, option), limit.gpu_s_left - self.gpu_s_of[job.user]
+        if 0 < left_s >= needed_s:
             return None
-        text = (
-            f"It needs about {_gpu_s(job, option) / 3600:,.1f} GPU-hours, and of its owner's hours of this"
-            f" month {max(0.0, left_s) / 3600:,.1f} are left."
-        )
+        text = "None of its owner's GPU-hours of this month are left."
+        if left_s > 0:
+            needed, left = _told_apart(needed_s / 3600, left_s / 3600)
+            text = (
+                f"It needs about {needed} GPU-hours, and of its owner's hours of this month {left} are left."
+            )
         return Wait(job.id, WaitState.HOURS_USER, text)
 
     def _of_team(self, job: JobInfo, option: Option) -> Iterator[Wait]:
@@ -201,3 +203,9 @@ def _models(option: Option) -> tuple[str, str]:
 def _gpu_s(job: JobInfo, option: Option) -> float:
     """GPU-seconds that the job is still going to use, as predicted."""
     return max(0.0, option.duration_s.value) * job.work_left * option.gpus
+
+
+def _told_apart(one: float, other: float) -> tuple[str, str]:
+    """Two numbers with the fewest decimals, of one to four, that tell them apart."""
+    texts = [(f"{one:,.{digits}f}", f"{other:,.{digits}f}") for digits in range(1, 5)]
+    return next((pair for pair in texts if len(set(pair)) > 1), texts[-1])

@@ -132,6 +132,21 @@ def test_a_persons_limits(policy: str, case: str) -> None:
     assert {code(action) for name, action in actions.items() if name not in begun} == {waits}
 
 
+@pytest.mark.parametrize(
+    ("left_s", "told"),
+    [
+        (99.0, "It needs about 0.0278 GPU-hours, and of its owner's hours of this month 0.0275 are left."),
+        (40.0, "It needs about 0.03 GPU-hours, and of its owner's hours of this month 0.01 are left."),
+        (0.0, "None of its owner's GPU-hours of this month are left."),
+        (-5.0, "None of its owner's GPU-hours of this month are left."),
+    ],
+)
+def test_hours_that_are_needed_and_left_are_told_apart(left_s: float, told: str) -> None:
+    """The job takes 100 s on one GPU."""
+    actions = decided([one("j", user="ada")], users=(UserLimit(user="ada", gpu_s_left=left_s),))
+    assert actions["j"] == Wait("j", WaitState.HOURS_USER, told)
+
+
 @pytest.mark.parametrize("policy", STOPS_OTHERS)
 def test_what_was_lent_is_taken_back_the_lowest_class_and_the_latest_first(policy: str) -> None:
     borrowed = [
