@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from scheduler.core.divide.bundles import possible_options
-from scheduler.core.divide.places import Places, Wishes, is_met, left_over, serve
+from scheduler.core.divide.places import Place, Places, Wishes, is_met, left_over, serve
 from scheduler.core.placement.fit import FreeGpus, Placement
 from scheduler.core.types import ClusterState, JobInfo
 
@@ -30,13 +30,15 @@ def serve_by_class(
         so_far = [*higher, *peers]
         kept = {job.id: together[job.id] for job in so_far if job.id in together}
         beside = places | serve(state, jobs, peers, wishes, places, placement)
-        anew = serve(state, jobs, so_far, wishes, {}, placement)
-        fair = [tried for tried in (kept, anew) if _is_fair(state, jobs, higher, tried, placement)]
+        tried = [kept]
+        if not all(is_met(wishes[job.id], beside.get(job.id)) for job in peers if job.id in wishes):
+            tried.append(serve(state, jobs, so_far, wishes, {}, placement))
+        fair = [places for places in tried if _is_fair(state, jobs, higher, places, placement)]
         found = [
-            tried | _spare(peers, tried, left_over(state, jobs, tried, placement))
-            for tried in (*fair, beside)
+            start | _spare(peers, start, left_over(state, jobs, start, placement))
+            for start in (*fair, beside)
         ]
-        places = max(found, key=lambda tried: (_by_class(so_far, wishes, tried), -_moved(so_far, tried)))
+        places = max(found, key=lambda end: (_by_class(so_far, wishes, end), -_moved(so_far, end)))
         higher = so_far
     return places
 
@@ -53,7 +55,7 @@ def _is_fair(
         taken = {job.id: places[job.id] for job in higher if job.id in places and job.priority >= one}
         free = left_over(state, jobs, taken, placement)
         left_out = [job for job in higher if job.priority == one and job.id not in places]
-        if any(free.place(option, job) for job in left_out for option in possible_options(job, free)):
+        if any(_smallest(job, free) for job in left_out):
             return False
     return True
 
@@ -67,11 +69,18 @@ def _spare(jobs: Sequence[JobInfo], places: Places, free: FreeGpus) -> Places:
     for job in jobs:
         if job.id in places:
             continue
-        fits = ((option, gpus) for option in possible_options(job, free) if (gpus := free.place(option, job)))
-        if place := next(fits, None):
+        if place := _smallest(job, free):
             free.take(*place)
             found[job.id] = place
     return found
+
+
+def _smallest(job: JobInfo, free: FreeGpus) -> Place | None:
+    """The smallest bundle of the job that fits, with its GPUs."""
+    if not any(option.gpus <= free.count(option.gpu_model) for option in job.options):
+        return None  # quickly: on a full cluster most jobs have none
+    fits = ((option, gpus) for option in possible_options(job, free) if (gpus := free.place(option, job)))
+    return next(fits, None)
 
 
 def _by_class(jobs: Iterable[JobInfo], wishes: Wishes, places: Places) -> list[tuple[float, int, int]]:
