@@ -59,7 +59,9 @@ def start(request: PageRequest) -> HttpResponse:
         return redirect("policy")
     with refusals_shown(request):
         made = start_shadow(actor=request.user, now=database_now(), **form.cleaned_data)
-        messages.info(request, f"{made.policy} is on probation from now on; nothing of it is carried out.")
+        messages.info(
+            request, f"{made.policy} is on probation from now on; none of its decisions is carried out."
+        )
     return redirect("policy")
 
 

@@ -31,7 +31,7 @@ class ClosenessFields(forms.Form):
         choices=list(WAYS.items()),
         required=False,
         label=CLOSE,
-        help_text="Automatic: as close as the job is predicted to gain from, where that is possible.",
+        help_text="Automatic: as close as is predicted to make the job faster, where that is possible.",
     )
     topology_level = forms.TypedChoiceField(
         choices=[("", "no level"), *LEVELS],
@@ -39,7 +39,7 @@ class ClosenessFields(forms.Form):
         coerce=int,
         empty_value=None,
         label="How close",
-        help_text="What they share; goes with if possible and required.",
+        help_text="What they share; only with “if possible” or “required”.",
     )
 
     @property

@@ -46,7 +46,7 @@ FILLS = {
     PORTAL: json.dumps({"spot": "yes", "goal": Goal.DEADLINE.value}),
 }
 OTHER_POLICY = (
-    "The policy %s decides now, which takes spot nodes as any others; the plans hold under the policy spot."
+    "The policy in force, %s, treats spot nodes like any other; the plans hold under the policy spot."
 )
 
 

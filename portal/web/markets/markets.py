@@ -35,7 +35,7 @@ MOST_POINTS = 2000
 class MarketForm(StyledForm):
     prefix_id = "market"
     name = NameField(max_length=100, help_text="Agents name it with --market.")
-    gpu_model = forms.CharField(max_length=100, label="GPU model", help_text="As the nodes there have it.")
+    gpu_model = forms.CharField(max_length=100, label="GPU model", help_text="As its nodes report it.")
     on_demand_price = forms.FloatField(label="On-demand price of a GPU hour", help_text=in_currency)
     gpus_per_node = forms.IntegerField(initial=1, label="GPUs per node")
     max_nodes = forms.IntegerField(initial=1, label="Most nodes", help_text="Held at a time, of either kind.")

@@ -115,7 +115,7 @@ def test_a_policy_proves_itself_in_the_shadow_before_it_is_chosen(page: Any) -> 
         probation.get_by_text("sjf would start 1 of these jobs more than a minute earlier")
     ).to_be_visible()
     look(page, "policy-probation")
-    assert current_policy() == "fifo", "nothing of it is carried out"
+    assert current_policy() == "fifo", "none of its decisions is carried out"
     probation.get_by_role("button", name="End the probation").click()
     expect(probation.get_by_text("Ended probations")).to_be_visible()
     page.get_by_role("radio", name="sjf", exact=True).check()

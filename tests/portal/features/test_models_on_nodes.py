@@ -42,7 +42,7 @@ def submitted(api: APIClient, data_file: DatasetFile, model: str = MODEL) -> Job
 
 def test_what_the_node_holds_is_shown(node: FakeNode, browser: Client, api: APIClient) -> None:
     shown = browser.get(f"/nodes/{node.node_id}/").content.decode()
-    assert "It holds google/gemma-3-1b-it; jobs with others go elsewhere." in shown
+    assert "It holds google/gemma-3-1b-it; jobs with other models go elsewhere." in shown
     assert api.get(f"/api/nodes/{node.node_id}/").json()["held_models"] == ["google/gemma-3-1b-it"]
     node.sync(facts=facts(**A100, held_models=[]))
     assert "It holds none" in browser.get(f"/nodes/{node.node_id}/").content.decode()

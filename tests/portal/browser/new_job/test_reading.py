@@ -80,7 +80,7 @@ def test_a_failed_job_is_explained_and_mended(opened: Any) -> None:
     page.get_by_role("button", name="Ask").click()
     expect(page.get_by_text("It came to step 3 of 50, 6 %.")).to_be_visible()
     look(page, "log-asked")
-    page.get_by_role("link", name="Mend it and submit again").click()
+    page.get_by_role("link", name="Fix it and submit again").click()
     expect(page.get_by_text("Changed: The training needed more main memory")).to_be_visible()
     look(page, "job-mended")
     page.get_by_role("button", name="Submit").click()
