@@ -81,6 +81,12 @@ def test_all_three_helps_work(style: str) -> None:
         assert_helps(chat)
 
 
+def test_all_three_helps_work_without_a_system_role_and_a_temperature() -> None:
+    refuses = frozenset({"response_format", "temperature", "max_tokens", "system"})
+    with strict_chat(model, STYLES["fence"], refuses) as chat:
+        assert_helps(chat)
+
+
 @pytest.mark.parametrize(
     "refuses",
     [
