@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from copy import copy
 from enum import StrEnum
 from functools import cache
 from itertools import groupby
@@ -52,6 +53,13 @@ class FreeGpus:
         self.pools = {model: FreeGpuIndex(group) for model, group in groups.items()}
         self._failed: set[_Request] = set()
         self._holdable: dict[_Request, bool] = {}
+
+    def copy(self) -> FreeGpus:
+        """The same free GPUs, to be used up apart; quicker than from the nodes."""
+        other = copy(self)
+        other.pools = {model: pool.copy() for model, pool in self.pools.items()}
+        other._failed = set(self._failed)
+        return other
 
     def count(self, gpu_model: str | None = None) -> int:
         """Free GPUs of a model, or of all."""
@@ -151,6 +159,11 @@ class FreeGpus:
         """Mark GPUs of the option's model as held, where their nodes are ready."""
         if option.gpu_model in self.pools:
             self.pools[option.gpu_model].take(gpus)
+
+    def withhold(self, gpus: Collection[GpuId]) -> None:
+        """Mark GPUs of any model as held."""
+        for pool in self.pools.values():
+            pool.take(gpus)
 
     def give(self, option: Option, gpus: Iterable[GpuId]) -> None:
         """Mark GPUs of the option's model as free, where their nodes are ready."""

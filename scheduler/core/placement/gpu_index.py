@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from copy import copy
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 
@@ -25,21 +26,26 @@ class FreeGpuIndex:
 
     def __init__(self, nodes: Sequence[NodeInfo]) -> None:
         self.nodes = {node.id: node for node in nodes}
-        self.free: dict[str, Sequence[int]] = {}
-        self.total = 0
+        self.free: dict[str, Sequence[int]] = {name: node.free for name, node in self.nodes.items()}
         self._by_count: dict[int, list[str]] = defaultdict(list)
-        for name, node in self.nodes.items():
-            free = node.free
-            count = len(free)
-            self.free[name] = free
-            self.total += count
-            self._by_count[count].append(name)
+        for name, free in self.free.items():
+            self._by_count[len(free)].append(name)
         for heap in self._by_count.values():
             heapify(heap)
+        self.total = sum(count * len(names) for count, names in self._by_count.items())
         self._counts = sorted(self._by_count)
         self._levels: dict[str, dict[int, tuple[TopologyLevel, tuple[int, ...]]]] = defaultdict(dict)
         self._unsuited: dict[_Needs, frozenset[str]] = {}
         self._suited: dict[frozenset[str], frozenset[str]] = {}  # by those that are not
+
+    def copy(self) -> FreeGpuIndex:
+        """The same free GPUs, to be used up apart; what holds of whole nodes is shared."""
+        other = copy(self)
+        other.free = dict(self.free)
+        other._by_count = defaultdict(list, {count: list(heap) for count, heap in self._by_count.items()})
+        other._counts = list(self._counts)
+        other._levels = defaultdict(dict)
+        return other
 
     @cached_property
     def largest(self) -> int:

@@ -11,7 +11,7 @@ Source: Lifka, The ANL/IBM SP scheduling system, JSSPP 1995; Mu'alem and Feitels
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import isfinite
 from operator import itemgetter
 from typing import Any, ClassVar
@@ -27,7 +27,6 @@ from scheduler.core.types import (
     Description,
     GpuId,
     JobInfo,
-    NodeInfo,
     Plan,
     Start,
     Topology,
@@ -115,9 +114,8 @@ class _Walk:
         kept_off = self.state.kept_off(head) or head.topology is Topology.GUARANTEED
         if self.promise.at is None and not kept_off:
             self.blocked = {option.gpu_model for option in options}
-        self.spare = FreeGpus(_without(self.state.nodes, self.promise.gpus), self.rules.placement)
-        for start in self.started:
-            self.spare.take(start.option, start.gpus)
+        self.spare = self.free.copy()
+        self.spare.withhold(self.promise.gpus)
         self._explain(head, options[0], "")
 
     def backfill(self, jobs: Iterable[JobInfo]) -> None:
@@ -164,9 +162,7 @@ class _Walk:
     def _when(
         self, head: JobInfo, option: Option, ends: Iterable[_End]
     ) -> tuple[float, tuple[GpuId, ...]] | None:
-        later = FreeGpus(self.state.nodes, self.rules.placement)
-        for start in self.started:
-            later.take(start.option, start.gpus)
+        later = self.free.copy()
         for at, released, held in ends:
             if held.gpu_model == option.gpu_model:
                 later.give(held, released)
@@ -200,16 +196,6 @@ def _remembered(memory: Mapping[str, Any]) -> Reservation | None:
     return Reservation(
         memory["job"], memory["at"], frozenset((node, index) for node, index in memory["gpus"])
     )
-
-
-def _without(nodes: Iterable[NodeInfo], gpus: frozenset[GpuId]) -> list[NodeInfo]:
-    touched = {node for node, _ in gpus}
-    return [
-        replace(node, free=tuple(index for index in node.free if (node.id, index) not in gpus))
-        if node.id in touched
-        else node
-        for node in nodes
-    ]
 
 
 EASY = Easy()
