@@ -150,6 +150,14 @@ class StepTime:
         return np.column_stack([np.log(rate), np.log(rate / c.gpus), busy])
 
 
+def stated_rate(c: ConfigTable) -> Array:
+    """θ: tokens/s of the whole job by the stated weights, (n,); on CPUs the prior's."""
+    parts = step_parts(c)
+    weights = np.ones(sum(part.shape[1] for part in parts))
+    rate: Array = step_tokens(c) / step_seconds(parts, weights, overheads.of_autocast(c))
+    return np.where(c.cpu, cost_model.throughput(c), rate)
+
+
 def step_tokens(c: ConfigTable) -> Array:
     """Tokens of one optimiser step of the whole job."""
     tokens: Array = c.gpus * c.accumulation * c.micro_tokens

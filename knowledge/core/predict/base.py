@@ -13,6 +13,7 @@ import numpy as np
 
 from knowledge.core.analytic import cost_model, stack
 from knowledge.core.analytic.config_table import ConfigTable, columns
+from knowledge.core.analytic.step_time import stated_rate
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.catalogue import Catalogue
@@ -68,7 +69,7 @@ class BasePredictor(ABC):
 
     def physics(self, c: ConfigTable) -> Array:
         """Tokens/s by physics alone: rough, and far quicker than `score`. Shape (n,)."""
-        return cost_model.throughput(c)
+        return stated_rate(c)
 
     def predict(self, xs: Sequence[Config]) -> list[Prediction]:
         """One prediction a configuration; those that break a launch rule say which."""
@@ -139,7 +140,7 @@ class PriorPredictor(BasePredictor):
     version: int | None = None
 
     def score(self, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:
-        rate, memory = cost_model.throughput(c), cost_model.memory(c).total
+        rate, memory = stated_rate(c), cost_model.memory(c).total
         p_valid = fit_probability(c.memory / memory, cost_model.MEMORY_MARGIN)
         low, high = memory.copy(), memory.copy()
         for row, peaks in self._peaks_of_usual(configs, c).items():

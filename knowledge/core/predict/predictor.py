@@ -60,7 +60,7 @@ class LearnedPredictor(BasePredictor):
 
     def physics(self, c: ConfigTable) -> Array:
         """Tokens/s by physics with the weights that history fitted. Shape (n,)."""
-        rate = cost_model.throughput(c)
+        rate = super().physics(c)
         for kind, knowledge in self.knowledge.items():
             rows = c.cpu == (kind == "cpu")
             rate[rows] = knowledge.rate.physics_.value(c.take(rows))

@@ -16,6 +16,7 @@ from django.core.management import CommandError, call_command
 from knowledge import selectors
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import columns
+from knowledge.core.analytic.step_time import stated_rate
 from knowledge.core.data.measurement import Measurement, digests
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, Inventory, Source
@@ -57,7 +58,7 @@ def rows(count: int, seed: int, factor: float = SLOWER) -> list[Measurement]:
         for _ in range(count)
     ]
     c = columns(configs, CATALOGUE)
-    share, rates = cost_model.memory(c).total / c.memory, cost_model.throughput(c) * factor
+    share, rates = cost_model.memory(c).total / c.memory, stated_rate(c) * factor
     return [
         Measurement(
             config=config,

@@ -33,7 +33,9 @@ def owner() -> User:
 
 
 def ask(owner: User, **values: Any) -> Job:
-    return world.job(owner, model="llama3.2-1b", params={"max_steps": 2000, "method": "lora"}, **values)
+    """A job whose batches are large enough for the GPU to matter more than its host."""
+    params = {"max_steps": 2000, "method": "lora", "effective_batch_size": 256}
+    return world.job(owner, model="llama3.2-1b", params=params, **values)
 
 
 def predictions(owner: User) -> dict[str, Option]:

@@ -10,13 +10,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from knowledge.core.analytic import overheads
+from knowledge.core.analytic import cost_model, overheads
 from knowledge.core.analytic.config_table import ConfigTable, columns
-from knowledge.core.analytic.step_time import StepTime, step_parts, step_seconds, step_tokens
+from knowledge.core.analytic.step_time import StepTime, stated_rate, step_parts, step_seconds, step_tokens
 from knowledge.core.data.sources import registry
 from knowledge.core.data.splits import Dataset, by_gpu, by_model
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.config_space import OUR_TRAINER
 from knowledge.core.domain.types import Config
 from knowledge.core.model import features
 from knowledge.core.model.regressor import Regressor
@@ -158,3 +159,21 @@ def test_adapters_of_our_trainer_are_slower_by_what_autocast_adds_and_no_others_
     assert device[1] == pytest.approx(8 * device[0])
     assert not device[2:].any()
     assert not host[2:].any()
+
+
+def test_rates_by_physics_alone_know_that_a_gpu_waits_for_its_host() -> None:
+    """Measured on an H100 (docs/measurements): 32,186 and 11,059 tokens/s of Qwen2.5 with 0.5B."""
+    small = Config(
+        model_name="Qwen/Qwen2.5-0.5B", method="lora", gpu_model="H100-SXM5-80GB", number_gpus=1, lora_r=16,
+        tokens_per_sample=1024, per_device_batch_size=2, precision="bfloat16", gradient_checkpointing=False,
+        sharding="none", network="none", **OUR_TRAINER,
+    )  # fmt: skip
+    large = replace(small, per_device_batch_size=16, lora_r=8, gradient_checkpointing=True)
+    found = stated_rate(columns([small, large], CATALOGUE))
+    assert found == pytest.approx([11_059, 32_186], rel=0.35)
+    assert cost_model.throughput(columns([small], CATALOGUE))[0] > 3 * 11_059
+
+
+def test_cpus_keep_the_rates_of_the_prior() -> None:
+    c = columns([replace(CONFIGS[0], gpu_model="cpu", number_gpus=1, sharding="none")], CATALOGUE)
+    assert stated_rate(c) == pytest.approx(cost_model.throughput(c))

@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import columns
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.types import Config, Source
@@ -146,16 +147,19 @@ def test_a_model_trained_daily_does_not_push_out_the_runs_of_others() -> None:
     assert rare[0] in kept
 
 
+THEIRS = [
+    config(model, method, batch, tokens, gpu=OTHER)
+    for model, method, batch, tokens in product(MODELS, ("lora", "full"), (1, 2, 4, 8), (512, 1024, 2048))
+]
+NOISE = np.exp(np.random.default_rng(1).normal(0, 0.05, len(THEIRS))).tolist()
+
+
 @pytest.fixture(scope="module")
 def history() -> list[Measurement]:
-    """A hundred runs of others on one GPU model, none on the asked one."""
-    rng = np.random.default_rng(1)
-    configs = [
-        config(model, method, batch, tokens, gpu=OTHER)
-        for model, method, batch, tokens in product(MODELS, ("lora", "full"), (1, 2, 4, 8), (512, 1024, 2048))
-    ]
-    found = runs(configs, np.exp(rng.normal(0, 0.05, len(configs))).tolist())
-    return [replace(row, source="lfb") for row in found]
+    """A hundred runs of others on one GPU model, none on the asked one, that hardly wait for the host."""
+    rates = cost_model.throughput(columns(THEIRS, CATALOGUE))
+    rows = zip(runs(THEIRS, NOISE), rates, NOISE, strict=True)
+    return [replace(row, source="lfb", tokens_per_second=rate * factor) for row, rate, factor in rows]
 
 
 @pytest.fixture(scope="module")
@@ -202,3 +206,16 @@ def test_a_handful_of_others_runs_on_a_gpu_counts_as_own_ones_do_and_is_kept_in_
     kept = store.loads(store.dumps(predictor.knowledge), "predictor.skops")
     again = LearnedPredictor(knowledge=kept, catalogue=CATALOGUE)
     assert scores(again).rate == pytest.approx(scores(predictor).rate)
+
+
+def test_runs_that_wait_for_the_host_say_less_of_those_that_do_not() -> None:
+    theirs = [replace(row, source="lfb") for row in runs(THEIRS, NOISE)]
+    predictor = evaluation.predictor(theirs, CATALOGUE)
+    small = ASKED[::2]
+    rates = scores(predictor, small).rate * 0.7
+    rows = [
+        Measurement(config=one, status="ok", source="own", tokens_per_second=float(rate))
+        for one, rate in zip(small, rates, strict=True)
+    ]
+    found = moved(taught(rows, predictor)) / np.log(0.7)
+    assert np.all((found[::2] > 0.9) & (found[1::2] > 0.4) & (found[1::2] < 0.7))
