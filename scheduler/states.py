@@ -37,6 +37,33 @@ class StopFor(StrEnum):
     TIME_LIMIT = "time-limit"
 
 
+class JobEventKind(StrEnum):
+    """Kinds of events of a job."""
+
+    SUBMITTED = "submitted"
+    STATE = "state"  # a move of its state; all others leave it as it is
+    CHANGED = "changed"  # by a person, in place
+    HELD = "held"
+    RELEASED = "released"
+    MOVED_TO_FRONT = "moved to the front"
+    MOVED_BACK = "moved back"
+    HANDED_OVER = "handed_over"
+    CANCEL_TOO_LATE = "cancel_too_late"
+    RESERVED = "reserved"  # GPUs are kept for it
+    RESERVATION_OVER = "reservation_over"
+    CHECKPOINT = "checkpoint"
+    METRIC_LEFT_OUT = "metric_left_out"
+    WARNING = "warning"
+    WARNING_OVER = "warning_over"
+
+
+# Acts of people on a waiting job that change when it starts.
+BY_HAND = frozenset({
+    JobEventKind.CHANGED, JobEventKind.HELD, JobEventKind.RELEASED, JobEventKind.MOVED_TO_FRONT,
+    JobEventKind.MOVED_BACK,
+})  # fmt: skip
+
+
 class FailureCode(StrEnum):
     """The scheduler's own reasons to end a job; other causes are read from its log."""
 

@@ -278,7 +278,7 @@ class JobEvent(models.Model):
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events")
     number = models.IntegerField()
-    kind = models.CharField(max_length=30)  # state, or what else was noted
+    kind = models.CharField(max_length=30)  # JobEventKind
     old = models.CharField(max_length=10, blank=True)
     new = models.CharField(max_length=10)
     stop_for = models.CharField(max_length=10, blank=True)

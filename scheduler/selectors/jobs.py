@@ -27,7 +27,7 @@ from scheduler.models import (
     Metric,
 )
 from scheduler.models.ids import JOB_ID
-from scheduler.states import JobState, StopFor, public_state
+from scheduler.states import JobEventKind, JobState, StopFor, public_state
 
 SHOWN_LOG = 16_000  # characters of a log's end
 DETAILS = ("options", "evidence", "notes", "chosen", "params", "binding", "fixed")
@@ -197,7 +197,7 @@ def cancellation(job: Job) -> JobEvent | None:
     if job.state != JobState.CANCELLED:
         return None
     asked = Q(new=JobState.CANCELLED) | Q(stop_for=StopFor.CANCEL)
-    return events(job).filter(asked, kind="state").first()
+    return events(job).filter(asked, kind=JobEventKind.STATE).first()
 
 
 def metrics(job: Job, *, after_step: int = -1) -> QuerySet[Metric]:

@@ -21,7 +21,7 @@ from scheduler.selectors.cluster.calibrations import open_calibrations
 from scheduler.services.calibration.request import cancel_calibration
 from scheduler.services.jobs.transitions import locked, note_job
 from scheduler.services.jobs.verbs import cancel_job
-from scheduler.states import LIVE, TERMINAL, StopFor
+from scheduler.states import LIVE, TERMINAL, JobEventKind, StopFor
 
 log = logging.getLogger(__name__)
 
@@ -112,4 +112,11 @@ def _released(job: Job, actor: User | None, now: datetime) -> bool:
 @transaction.atomic
 def _hand_over(job: Job, successor: User, actor: User | None, now: datetime) -> None:
     reason = "Handed over because its owner's account was deactivated."
-    note_job(job=locked(job.pk), kind="handed_over", now=now, reason=reason, actor=actor, owner=successor)
+    note_job(
+        job=locked(job.pk),
+        kind=JobEventKind.HANDED_OVER,
+        now=now,
+        reason=reason,
+        actor=actor,
+        owner=successor,
+    )

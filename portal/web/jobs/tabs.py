@@ -32,13 +32,13 @@ from scheduler.selectors.figures.promise import (
     promise_for_elsewhere,
 )
 from scheduler.selectors.figures.start_forecasts import start_promise
-from scheduler.selectors.figures.stretches import KINDS, stretches
+from scheduler.selectors.figures.stretches import TELL_STATES, stretches
 from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.jobs import artifacts, events, jobs_named_in, log_tail, may_change, sees
 from scheduler.selectors.markets.job_market import decisions_on_market, job_market
 from scheduler.selectors.policy import current_policy
 from scheduler.services.explanations.questions import answered
-from scheduler.states import LIVE, JobState, public_state
+from scheduler.states import LIVE, JobEventKind, JobState, public_state
 
 EVENTS, CHECKPOINTS, DECISIONS = 200, 50, 10  # the last ones; the API has all events and decisions
 
@@ -54,7 +54,7 @@ def _overview(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
     attempt = attempt_that_counts(list(job.attempts.all()))
     spent = job_costs([job], now).get(job.pk)
     prediction = new_prediction(job, spent, now)
-    happened = list(events(job).filter(kind__in=(*KINDS, "changed")))
+    happened = list(events(job).filter(kind__in=(*TELL_STATES, JobEventKind.CHANGED)))
     return {
         "promise": attempt.promised if attempt else job.promised,
         "spent": spent,

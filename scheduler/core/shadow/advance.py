@@ -27,7 +27,7 @@ def advance(
     if now <= world.at:
         return
     turn = _Turn(world, cluster, policy)
-    arrivals = turn.meet(known, now)
+    arrivals = turn.meet(known)
     turn.decide()
     for number in count(1):
         turn.move_to(turn.next_event(arrivals, now) if number < MOST_DECISIONS else now)
@@ -52,7 +52,7 @@ class _Turn:
             if life.info.holds:
                 self.nodes.take(life.info.holds.option, life.info.holds.gpus)
 
-    def meet(self, known: Mapping[str, JobFacts], now: float) -> list[JobInfo]:
+    def meet(self, known: Mapping[str, JobFacts]) -> list[JobInfo]:
         """Take over what has really changed.
 
         Returns the jobs that are new, the first one last.

@@ -22,7 +22,7 @@ from scheduler.models import Attempt, Decision, Epoch, Job, JobEvent, StartForec
 from scheduler.selectors.figures.start_forecasts import judged_forecasts
 from scheduler.selectors.policy import live_policy
 from scheduler.services.forecasts.cpu_budget import CpuBudget
-from scheduler.states import JobState
+from scheduler.states import JobEventKind, JobState
 
 log = logging.getLogger(__name__)
 REPEAT = timedelta(minutes=1)  # forecasts are made anew after it, although nothing was decided
@@ -52,7 +52,7 @@ def _due(now: datetime) -> bool:
     last = made.values_list("made_at", flat=True).first()
     if last is None or now - last >= REPEAT or waiting.filter(state_since__gt=last).exists():
         return True
-    changed = JobEvent.objects.filter(job__in=waiting, kind="changed", at__gt=last)
+    changed = JobEvent.objects.filter(job__in=waiting, kind=JobEventKind.CHANGED, at__gt=last)
     return changed.exists() or Decision.objects.filter(at__gt=last).exists()
 
 

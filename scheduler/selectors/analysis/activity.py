@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from portal.accounts.models import User
 from scheduler.models import Job, JobEvent, NodeEvent
-from scheduler.states import TERMINAL, JobState, NodeEventKind
+from scheduler.states import TERMINAL, JobEventKind, JobState, NodeEventKind
 
 NEWS = frozenset({JobState.RUNNING, JobState.PAUSED, *TERMINAL})
 K = NodeEventKind
@@ -30,7 +30,7 @@ def job_news(user: User, since: datetime) -> QuerySet[JobEvent]:
 
     Their cause is someone or something other than the user.
     """
-    found = JobEvent.objects.filter(job__owner=user, kind="state", new__in=NEWS, at__gt=since)
+    found = JobEvent.objects.filter(job__owner=user, kind=JobEventKind.STATE, new__in=NEWS, at__gt=since)
     return found.exclude(actor=user).select_related("job").order_by("-at", "-pk")
 
 

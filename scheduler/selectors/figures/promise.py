@@ -18,7 +18,7 @@ from scheduler.models import Attempt, Job, JobEvent
 from scheduler.selectors.figures.cost import hourly_price
 from scheduler.selectors.figures.times import duration_s
 from scheduler.selectors.figures.training import attempt_that_counts
-from scheduler.states import TERMINAL, JobState
+from scheduler.states import TERMINAL, JobEventKind, JobState
 
 COMPARED = ("duration_s", "tokens_per_second", "peak_memory_bytes", "cost")
 RENEWED_BY = ("goal", "deadline_at", "budget", "params.")  # changes before the first attempt
@@ -112,8 +112,8 @@ def is_renewed(job: Job, events: Iterable[JobEvent] | None = None) -> bool:
     events: those of the job, if they are at hand.
     """
     began = min((attempt.created_at for attempt in job.attempts.all()), default=None)
-    known = job.events.filter(kind="changed") if events is None else events
-    changes = [(event.at, event.data) for event in known if event.kind == "changed"]
+    known = job.events.filter(kind=JobEventKind.CHANGED) if events is None else events
+    changes = [(event.at, event.data) for event in known if event.kind == JobEventKind.CHANGED]
     return any(
         (began is None or at < began) and any(name.startswith(RENEWED_BY) for name in data)
         for at, data in changes

@@ -11,12 +11,11 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from knowledge.core.domain.types import Interval
 from scheduler.models import Job, JobEvent, StartForecast
 from scheduler.selectors.figures.promise import is_inside
-from scheduler.states import JobState
+from scheduler.states import BY_HAND, JobState
 
 STALE = timedelta(minutes=3)  # the queue is played ahead at least once a minute
 JUDGED = 2000  # the last forecasts that came true or not
 PROMISED = ("made_at", "start_at", "start_low", "start_high")
-BY_HAND = ("changed", "held", "released", "moved to the front", "moved back")  # kinds of events
 
 
 class Expected(NamedTuple):

@@ -11,9 +11,9 @@ from datetime import datetime
 
 from scheduler.models import JobEvent
 from scheduler.selectors.figures.times import lasted_s
-from scheduler.states import TERMINAL, JobState, public_state
+from scheduler.states import TERMINAL, JobEventKind, JobState, public_state
 
-KINDS = ("state", "submitted")  # of the events that tell a state
+TELL_STATES = (JobEventKind.STATE, JobEventKind.SUBMITTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ def stretches(events: Iterable[JobEvent], now: datetime) -> list[StateSpan]:
     """The public states in order; neighbours that look alike from outside are one."""
     changes: list[JobEvent] = []
     for event in events:
-        if event.kind in KINDS and (not changes or _shown(event) != _shown(changes[-1])):
+        if event.kind in TELL_STATES and (not changes or _shown(event) != _shown(changes[-1])):
             changes.append(event)
     ends = [following.at for following in changes[1:]] + [now]
     return [_stretch(event, end) for event, end in zip(changes, ends, strict=True)]

@@ -17,7 +17,7 @@ from scheduler.core.market.types import NodeTerms
 from scheduler.models import Allocation, Attempt, Job, MarketDecision, Node
 from scheduler.selectors.figures.cost import costs_of_job
 from scheduler.selectors.markets.plans import JobPlans, kept_plans
-from scheduler.states import LIVE, TERMINAL, JobState
+from scheduler.states import LIVE, TERMINAL, JobEventKind, JobState, Outcome
 
 IDLE = "idle"
 
@@ -130,9 +130,9 @@ def _interrupted(attempt: Attempt) -> bool:
     if attempt.outcome not in ("lost", "stopped", "killed"):
         return False
     spot = [claim.node for claim in attempt.claims.all() if claim.node.kind == NodeTerms.SPOT]
-    if attempt.outcome == "lost":
+    if attempt.outcome == Outcome.LOST:
         return bool(spot)
-    stops = attempt.job.events.filter(kind="state", new=JobState.STOPPING, fence=attempt.fence)
+    stops = attempt.job.events.filter(kind=JobEventKind.STATE, new=JobState.STOPPING, fence=attempt.fence)
     return bool(spot) and stops.filter(reason__contains="is withdrawn").exists()
 
 

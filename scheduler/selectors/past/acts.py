@@ -10,13 +10,13 @@ from django.db.models import Q
 
 from scheduler.models import JobEvent
 from scheduler.simulator.settings import Act, ActKind
-from scheduler.states import JobState
+from scheduler.states import JobEventKind, JobState
 
 NOTED = {
-    "held": ActKind.HOLD,
-    "released": ActKind.RELEASE,
-    "moved to the front": ActKind.FRONT,
-    "moved back": ActKind.BACK,
+    JobEventKind.HELD: ActKind.HOLD,
+    JobEventKind.RELEASED: ActKind.RELEASE,
+    JobEventKind.MOVED_TO_FRONT: ActKind.FRONT,
+    JobEventKind.MOVED_BACK: ActKind.BACK,
 }
 
 
@@ -47,9 +47,13 @@ def past_acts(jobs: Collection[str], begin: datetime, end: datetime) -> tuple[Ac
 
 def _noted(begin: datetime, end: datetime) -> list[_Noted]:
     paused, queued = Q(new=JobState.PAUSED), Q(old=JobState.PAUSED, new=JobState.QUEUED)
-    events = JobEvent.objects.filter(Q(kind__in=NOTED) | Q(kind="state") & (paused | queued))
+    events = JobEvent.objects.filter(Q(kind__in=NOTED) | Q(kind=JobEventKind.STATE) & (paused | queued))
     rows = events.filter(at__gte=begin, at__lte=end).order_by("at", "pk")
     return [
-        _Noted(at, job, NOTED.get(kind) or (ActKind.PAUSE if new == JobState.PAUSED else ActKind.RESUME))
+        _Noted(
+            at,
+            job,
+            NOTED.get(JobEventKind(kind)) or (ActKind.PAUSE if new == JobState.PAUSED else ActKind.RESUME),
+        )
         for at, job, kind, new in rows.values_list("at", "job_id", "kind", "new")
     ]

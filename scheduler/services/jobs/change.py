@@ -28,7 +28,7 @@ from scheduler.services.jobs.recommend import clean_request
 from scheduler.services.jobs.terms.closeness import Closely, check_closeness
 from scheduler.services.jobs.terms.run_limits import run_limit, stops_at
 from scheduler.services.jobs.transitions import locked, note_job
-from scheduler.states import TERMINAL, JobState, PriorityClass, public_state
+from scheduler.states import TERMINAL, JobEventKind, JobState, PriorityClass, public_state
 from trainer.recipes import RECIPES, Binds
 
 WAITING = frozenset({JobState.QUEUED, JobState.PAUSED})
@@ -154,7 +154,13 @@ def _store(job: Job, changed: dict[str, Any], terms: Mapping[str, Any], actor: U
     data = _before_and_after(job, changed)
     reason = _sentences(changed, data)
     job = note_job(
-        job=job, kind="changed", now=now, reason=reason, actor=actor, data=data, **{**changed, **terms}
+        job=job,
+        kind=JobEventKind.CHANGED,
+        now=now,
+        reason=reason,
+        actor=actor,
+        data=data,
+        **{**changed, **terms},
     )
     if "max_run_s" in changed:
         job.attempts.filter(ended_at__isnull=True).update(stops_at=stops_at(job, now))

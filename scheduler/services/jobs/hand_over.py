@@ -23,7 +23,7 @@ from scheduler.models import Allocation, Attempt, Gpu, Job, PendingGpu, PendingS
 from scheduler.services.jobs.attempts import hold_ready_nodes, require_option, wanted_gpus
 from scheduler.services.jobs.transitions import locked, note_job
 from scheduler.services.jobs.verbs import preempt_job
-from scheduler.states import STOPPABLE, JobState, StopFor, WaitState
+from scheduler.states import STOPPABLE, JobEventKind, JobState, StopFor, WaitState
 
 WAITS: dict[str, Any] = {
     "wait_code": WaitState.PENDING,
@@ -118,7 +118,7 @@ def _keep(taker: Job, option: Option, gpus: Sequence[Gpu], now: datetime) -> Pen
     PendingGpu.objects.bulk_create(PendingGpu(start=start, gpu=gpu) for gpu in gpus)
     names = ", ".join(f"{gpu.node.name} {gpu.index}" for gpu in gpus)
     note_job(
-        job=taker, kind="reserved", now=now, reason=f"GPUs are kept for it: {names}.",
+        job=taker, kind=JobEventKind.RESERVED, now=now, reason=f"GPUs are kept for it: {names}.",
         data={"option": option.key, "gpus": [[gpu.node_id, gpu.index] for gpu in gpus]},
         **(WAITS if taker.state == JobState.QUEUED else {}),
     )  # fmt: skip
@@ -140,7 +140,7 @@ def let_lapse(*, start: PendingStart, reason: str, now: datetime) -> None:
         return
     log.info("pending start lapsed", extra={"job": job.pk, "reason": reason})
     waited = NO_REASON if job.wait_code == WaitState.PENDING else {}
-    note_job(job=job, kind="reservation_over", now=now, reason=reason, **waited)
+    note_job(job=job, kind=JobEventKind.RESERVATION_OVER, now=now, reason=reason, **waited)
 
 
 def gpu_ids(start: PendingStart) -> tuple[GpuId, ...]:

@@ -14,7 +14,7 @@ from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import Job
 from scheduler.selectors.quotas import highest_class
 from scheduler.services.jobs.transitions import locked, note_job
-from scheduler.states import TERMINAL, JobState, public_state
+from scheduler.states import TERMINAL, JobEventKind, JobState, public_state
 
 
 def check_class(priority: int, *, actor: User) -> None:
@@ -48,7 +48,7 @@ def _hold(job: Job, actor: User, now: datetime, *, held_at: datetime | None, hel
         raise IllegalTransition(f"The job is {job.state} and cannot be changed.", job.state)
     if (job.held_at is None) == (held_at is None) and job.held_note == held_note:
         return job
-    kind = "held" if held_at else "released"
+    kind = JobEventKind.HELD if held_at else JobEventKind.RELEASED
     job = note_job(
         job=job, kind=kind, now=now, reason=held_note, actor=actor, held_at=held_at, held_note=held_note
     )
@@ -84,7 +84,7 @@ def _place(job: Job, actor: User, now: datetime, *, front_at: datetime | None, n
         raise IllegalTransition(f"The job {now_is}; only a job that waits can be moved to the front.", state)
     if front_at is None and job.front_at is None:
         return job
-    kind = "moved to the front" if front_at else "moved back"
+    kind = JobEventKind.MOVED_TO_FRONT if front_at else JobEventKind.MOVED_BACK
     job = note_job(job=job, kind=kind, now=now, reason=note, actor=actor, front_at=front_at)
     audit(action=f"job {kind}", actor=actor, target=job.pk, data={"note": note}, now=now)
     hints.tick()

@@ -18,7 +18,7 @@ from scheduler import hints
 from scheduler.errors import IllegalTransition, NotFound, StaleJob
 from scheduler.models import Job, JobEvent
 from scheduler.selectors.analysis.period import Seconds
-from scheduler.states import QUEUED, TERMINAL, TRANSITIONS, JobState, StopFor, public_state
+from scheduler.states import QUEUED, TERMINAL, TRANSITIONS, JobEventKind, JobState, StopFor, public_state
 
 
 def locked(job_id: str) -> Job:
@@ -35,7 +35,7 @@ def record_submissions(*, jobs: Iterable[Job]) -> None:
         JobEvent(
             job=job,
             number=1,
-            kind="submitted",
+            kind=JobEventKind.SUBMITTED,
             new=job.state,
             reason="Submitted.",
             actor=job.owner,
@@ -73,7 +73,7 @@ def move_job(
     changed = _write(
         job,
         now,
-        kind="state",
+        kind=JobEventKind.STATE,
         to=to,
         stop_for=stop_for.value if stop_for else "",
         reason=reason,
@@ -114,7 +114,7 @@ def cancel_waiting(*, jobs: QuerySet[Job], actor: User | None, now: datetime, re
         JobEvent(
             job=job,
             number=job.version + 1,
-            kind="state",
+            kind=JobEventKind.STATE,
             old=job.state,
             new=JobState.CANCELLED,
             fence=job.fence,
@@ -144,7 +144,7 @@ def _times(job: Job, to: JobState, stop_for: StopFor | None, now: datetime) -> d
 def note_job(
     *,
     job: Job,
-    kind: str,
+    kind: JobEventKind,
     now: datetime,
     reason: str = "",
     actor: User | None = None,
@@ -173,7 +173,7 @@ def _write(
     job: Job,
     now: datetime,
     *,
-    kind: str,
+    kind: JobEventKind,
     to: JobState,
     stop_for: str,
     reason: str,

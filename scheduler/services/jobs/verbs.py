@@ -28,7 +28,7 @@ from scheduler.services.jobs.terms.spot import spot_terms
 from scheduler.services.jobs.transitions import locked, move_job, note_job, record_submissions
 from scheduler.services.provenance.keeping import count_fates, keep_reading
 from scheduler.services.provenance.read_values import ReadValues
-from scheduler.states import STOPPABLE, TERMINAL, JobState, PriorityClass, StopFor, public_state
+from scheduler.states import STOPPABLE, TERMINAL, JobEventKind, JobState, PriorityClass, StopFor, public_state
 
 log = logging.getLogger(__name__)
 MAX_RETRIES = 10
@@ -197,7 +197,11 @@ def _cancel(job: Job, actor: User | None, now: datetime, reason: str) -> Job:
         return job
     if state in TERMINAL:
         return note_job(
-            job=job, kind="cancel_too_late", now=now, actor=actor, reason=f"It had already {state}."
+            job=job,
+            kind=JobEventKind.CANCEL_TOO_LATE,
+            now=now,
+            actor=actor,
+            reason=f"It had already {state}.",
         )
     if state in (JobState.QUEUED, JobState.PAUSED):
         return move_job(job=job, to=JobState.CANCELLED, now=now, reason=reason or CANCELLED, actor=actor)

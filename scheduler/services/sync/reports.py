@@ -21,6 +21,7 @@ from scheduler.services.jobs.recommend import repredict
 from scheduler.services.jobs.transitions import note_job
 from scheduler.services.sync import progress
 from scheduler.services.sync.warnings import warn
+from scheduler.states import JobEventKind
 from trainer.message_reader import LARGEST, storable
 from trainer.protocol import GONE, MAX_LOG_BYTES, File, ProtocolError, Report, ReportKind
 from trainer.protocol_parsing import parse_file
@@ -151,10 +152,10 @@ def _note_left_out(
     """Tell the owner once that a figure is missing, and from which step on."""
     data = {"metric": metric.public_name, "fence": attempt.fence}
     if not job.events.filter(
-        kind="metric_left_out", data__metric=metric.public_name, data__fence=attempt.fence
+        kind=JobEventKind.METRIC_LEFT_OUT, data__metric=metric.public_name, data__fence=attempt.fence
     ).exists():
         reason = f"The {metric.label} of step {step} is left out: {why}. Later ones like it have no note."
-        note_job(job=job, kind="metric_left_out", now=now, reason=reason, data=data)
+        note_job(job=job, kind=JobEventKind.METRIC_LEFT_OUT, now=now, reason=reason, data=data)
 
 
 def _believed(body: dict[str, Any], name: str) -> float | None:
@@ -214,7 +215,11 @@ def _checkpoint(job: Job, claim: Claim, report: Report, now: datetime) -> None:
         },
     )
     note_job(
-        job=job, kind="checkpoint", now=now, reason=f"Checkpoint at step {step}.", data={"stored": stored}
+        job=job,
+        kind=JobEventKind.CHECKPOINT,
+        now=now,
+        reason=f"Checkpoint at step {step}.",
+        data={"stored": stored},
     )
 
 
@@ -225,7 +230,7 @@ def _forget_checkpoints(job: Job, claim: Claim, step: int, now: datetime) -> Non
     """
     Checkpoint.objects.filter(job=job, node=claim.node, step__lte=step).delete()
     reason = f"The checkpoint at step {step} is not on {claim.node.name} any more."
-    note_job(job=job, kind="checkpoint", now=now, reason=reason, data={"stored": GONE})
+    note_job(job=job, kind=JobEventKind.CHECKPOINT, now=now, reason=reason, data={"stored": GONE})
 
 
 def _files(raw: Any) -> list[File]:

@@ -17,7 +17,7 @@ from scheduler.core.job_warnings import ADVICE, PARTS, Outlook, PeakGrowth, Risk
 from scheduler.models import Allocation, Attempt, Job
 from scheduler.selectors.figures.cost import job_costs
 from scheduler.services.jobs.transitions import locked, note_job
-from scheduler.states import JobState
+from scheduler.states import JobEventKind, JobState
 
 SILENT_S = 30.0  # of jobs that report more often, the reports see to it
 NEARLY_FULL = 0.8  # the share of its GPUs' memory from which on a job's growth is looked at
@@ -37,11 +37,11 @@ def warn(job: Job, attempt: Attempt, now: datetime, memory: PeakGrowth | None = 
         if risk not in before:
             reason = f"{ADVICE[risk].text} {ADVICE[risk].remedy}"
             data = {"code": risk.value, "chance": round(found[risk], 3)}
-            note_job(job=job, kind="warning", now=now, reason=reason, data=data)
+            note_job(job=job, kind=JobEventKind.WARNING, now=now, reason=reason, data=data)
     for risk in before:
         if risk not in after:
             data = {"code": risk.value}
-            note_job(job=job, kind="warning_over", now=now, reason=ADVICE[risk].over, data=data)
+            note_job(job=job, kind=JobEventKind.WARNING_OVER, now=now, reason=ADVICE[risk].over, data=data)
     _keep(attempt, after, now)
 
 
