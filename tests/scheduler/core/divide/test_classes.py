@@ -62,6 +62,18 @@ def test_a_higher_class_moves_over_for_a_gang_of_the_next_one() -> None:
     assert {name for name, action in actions.items() if isinstance(action, Start)} == {"single", "gang"}
 
 
+def test_a_wish_that_finds_no_place_does_not_move_jobs_to_and_fro() -> None:
+    """Sia would give `grows` four GPUs of one node, where the gang over both leaves three."""
+    grows = running("grows", option(gpus=2), ("n1", 0), ("n1", 2), at=-9.0, priority=1)
+    grows = replace(grows, options=(option(gpus=2), option(gpus=4, rate=4000.0)))
+    gang = running("gang", option(gpus=2, nodes=2), ("n1", 1), ("n0", 0), at=-8.0, priority=1)
+    three = running("three", option(gpus=3), *(("n0", index) for index in (1, 2, 3)), at=-7.0, priority=1)
+    low, waits = running("low", option(), ("n1", 3), at=-6.0), job("waits", option(), at=-5.0)
+    nodes = [replace(node(name, 4), free=()) for name in ("n0", "n1")]
+    actions = decide("sia", [grows, gang, three, low, waits], nodes)
+    assert actions.keys() == {"waits"}
+
+
 @dividing
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=examples(150), deadline=None)
