@@ -10,20 +10,26 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from math import fsum
-from typing import TypeVar
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from django.db.models import QuerySet
 
 from scheduler.core.spending import Price, Spent, spent
 from scheduler.models import Allocation, Attempt, Job, NodePrice
-from scheduler.selectors.jobs import JobColumns
 
 COLUMNS = (
     "claim__attempt__job_id", "claim__attempt__job__team_id", "claim__attempt__job__owner_id",
     "claim__attempt_id", "gpu__node_id", "allocated_at", "released_at",
 )  # fmt: skip
 Key = TypeVar("Key", bound=Hashable)
+
+
+class KeyedJob(Protocol):
+    """A job, or columns of one."""
+
+    @property
+    def pk(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +76,7 @@ def costs_of_job(job: Job, now: datetime) -> list[GpuCost]:
     return gpu_costs(Allocation.objects.filter(claim__attempt__job=job), now)
 
 
-def job_costs(jobs: Iterable[Job | JobColumns], now: datetime) -> dict[str, Spent]:
+def job_costs(jobs: Iterable[KeyedJob], now: datetime) -> dict[str, Spent]:
     """Return what each job cost by `now`, all its attempts together.
 
     A job that held no priced GPU is left out.
