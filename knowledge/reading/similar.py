@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from math import log2, log10
 from typing import Any
 
+from trainer.strict_json import is_number
+
 NAMED = ("base_model", "method", "dataset", "optimizer", "precision")
 DOUBLINGS = ("tokens_per_sample", "effective_batch_size", "number_gpus")
 HALF_DECADES = ("learning_rate",)
@@ -27,7 +29,7 @@ def tokens(facts: Facts) -> list[str]:
 
 
 def _positive(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    return is_number(value) and value > 0
 
 
 def similarities(jobs: Sequence[Facts], past: Sequence[Facts]) -> list[list[float]]:

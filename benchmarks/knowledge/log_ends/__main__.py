@@ -101,8 +101,8 @@ def foretold_and_real(log: RealLog) -> tuple[int, float | None, float] | None:
     else:
         took = sum(1 / one.pace for one in whole if one.pace and one.line.number > upto)
     found = read(log.lines[:upto])
-    foretold = found.seconds_to(steps[-1]) if found.total else None
-    return logged, foretold, took
+    predicted = found.seconds_to(steps[-1]) if found.total else None
+    return logged, predicted, took
 
 
 def main(files: Sequence[str]) -> None:
@@ -113,12 +113,12 @@ def main(files: Sequence[str]) -> None:
         if found is None:
             print(f"{'no moments':>40}  {log.address}")
             continue
-        logged, foretold, took = found
-        error = None if foretold is None else (foretold - took) / took
+        logged, predicted, took = found
+        error = None if predicted is None else (predicted - took) / took
         judged[logged >= LOGGED] += 1
         near[logged >= LOGGED] += error is not None and abs(error) <= NEAR
         shown = "not told" if error is None else f"{error:+.1%}"
-        left = f"{logged:>3} logged  left {foretold or 0:>9,.0f} s  took {took:>9,.0f} s"
+        left = f"{logged:>3} logged  left {predicted or 0:>9,.0f} s  took {took:>9,.0f} s"
         print(f"{left}  {shown:>8}  {log.address}")
     print(f"within {NEAR:.0%}: {near[True]} of {judged[True]} after {LOGGED} logged steps,")
     print(f"            {near[False]} of {judged[False]} after fewer")

@@ -6,14 +6,16 @@ import posixpath
 from collections.abc import Mapping
 from typing import Any
 
+from trainer.strict_json import is_whole
+
 MOST_LINES, MOST_ENTRIES, LONGEST_LINE = 200, 200, 400
 DEEPEST = 5
 
 
 def used(files: Mapping[str, str], call: Mapping[str, Any]) -> str:
-    """Return what a tool tells.
+    """Return the answer of a tool.
 
-    `tree` takes path and depth, `read` path, start and lines. A wrong call is told as a text, too.
+    `tree` takes path and depth, `read` path, start and lines. The answer to a wrong call is a text, too.
     """
     path = str(call.get("path") or "").strip()
     path = "" if path in (".", "/") else posixpath.normpath(path) if path else ""
@@ -51,4 +53,4 @@ def read_lines(files: Mapping[str, str], path: str, start: int, lines: int) -> s
 
 
 def _whole(value: object, otherwise: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
+    return value if is_whole(value) else otherwise
