@@ -272,7 +272,7 @@ def catalog_entry(pk: str) -> CatalogEntry:
     return CatalogEntry.objects.get(pk=pk)
 
 
-def lessons_of(entries: Sequence[CatalogEntry]) -> dict[tuple[str, str], int]:
+def execution_counts(entries: Sequence[CatalogEntry]) -> dict[tuple[str, str], int]:
     """Return how many executions that are learnt from name each entry.
 
     The keys are (kind, name); entries that no execution names are left out.

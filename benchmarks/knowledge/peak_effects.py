@@ -41,9 +41,9 @@ UNIT = PeakEffects(terms=dict.fromkeys(NAMES, TermSpread(1.0, 1.0)), alike=1.0, 
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """Runs with a peak. kin: with all deviations 1. errors: ln(measured / physics), (n,)."""
+    """Runs with a peak. kernel: with all deviations 1. errors: ln(measured / physics), (n,)."""
 
-    kin: PeakKernel
+    kernel: PeakKernel
     errors: Array
 
     @classmethod
@@ -99,13 +99,13 @@ def _unlikely(logs: Array, chosen: Sequence[Campaign]) -> float:
     of_source, of_model = deviations[:-3].reshape(2, -1)
     alike, kind, run = deviations[-3:]
     for campaign in chosen:
-        kin = replace(
-            campaign.kin,
-            of_source=campaign.kin.of_source * np.append(of_source, alike),
-            of_model=campaign.kin.of_model * of_model,
-            of_kind=campaign.kin.of_kind * kind**2,
+        kernel = replace(
+            campaign.kernel,
+            of_source=campaign.kernel.of_source * np.append(of_source, alike),
+            of_model=campaign.kernel.of_model * of_model,
+            of_kind=campaign.kernel.of_kind * kind**2,
         )
-        root = np.linalg.cholesky(kin.covariance(kin) + run**2 * np.eye(len(campaign.errors)))
+        root = np.linalg.cholesky(kernel.covariance(kernel) + run**2 * np.eye(len(campaign.errors)))
         whitened = np.linalg.solve(root, campaign.errors)
         total += float(0.5 * whitened @ whitened + np.log(np.diag(root)).sum())
     return total

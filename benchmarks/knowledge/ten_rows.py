@@ -72,8 +72,8 @@ def _draw(
 ) -> Draw:
     correction = PeakCorrection.of(ten, *_predicted(ten, effects), by_physics=True, learnt_from=False)
     asked = [*others, *broken]
-    c, before, kin = _predicted(asked, effects)
-    after = before if correction is None else correction.applied(before, kin, c.memory)
+    c, before, kernel = _predicted(asked, effects)
+    after = before if correction is None else correction.applied(before, kernel, c.memory)
     real = np.array([row.peak_memory_fraction or np.nan for row in others], dtype=float)
     risky = slice(len(others), None)
     gained = (after.p_valid >= MIN_P_VALID) & (before.p_valid < MIN_P_VALID)

@@ -175,5 +175,5 @@ class PriorPredictor(BasePredictor):
 
     def covariance(self, configs: Sequence[Config], c: ConfigTable) -> Array:
         variance = cost_model.spread(c) ** 2
-        kin = ErrorKernel.of(configs, c, variance, variance)
-        return kin.covariance(kin)
+        kernel = ErrorKernel.of(configs, c, variance, variance)
+        return kernel.covariance(kernel)

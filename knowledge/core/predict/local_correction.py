@@ -32,14 +32,14 @@ def predicted_spread(scores: PredictionBatch) -> Array:
 class LocalCorrection:
     """Own runs on one GPU model against what was predicted of them.
 
-    stretch: the factor between their errors and those that were expected, shrunk for few runs.
+    interval_scale: the factor between their errors and those that were expected, shrunk for few runs.
     learnt_from: may runs have taught the predictor as well? Then they err less than new ones will, and make
     no interval narrower.
     """
 
-    kin: ErrorKernel
+    kernel: ErrorKernel
     learnt: ResidualPosterior
-    stretch: float
+    interval_scale: float
     learnt_from: bool
 
     @classmethod
@@ -48,23 +48,23 @@ class LocalCorrection:
         runs: Sequence[Measurement],
         there: ConfigTable,
         base: PredictionBatch,
-        kin: ErrorKernel,
+        kernel: ErrorKernel,
         *,
         learnt_from: bool,
     ) -> LocalCorrection:
         """base: predictions of the runs without themselves."""
         measured = np.array([run.tokens_per_second for run in runs], dtype=float)
         sigma = gp_residual.CPU_SIGMA if there.cpu.all() else gp_residual.SIGMA
-        found = gp_residual.fit_residuals(kin.covariance(kin), np.log(measured / base.rate), sigma)
-        return cls(kin, found, _stretch(kin, found, predicted_spread(base)), learnt_from)
+        found = gp_residual.fit_residuals(kernel.covariance(kernel), np.log(measured / base.rate), sigma)
+        return cls(kernel, found, _interval_scale(kernel, found, predicted_spread(base)), learnt_from)
 
-    def applied(self, base: PredictionBatch, kin: ErrorKernel) -> PredictionBatch:
+    def applied(self, base: PredictionBatch, kernel: ErrorKernel) -> PredictionBatch:
         """Predictions on the GPU model, shape (n,), moved towards what the runs measured."""
-        cross = kin.covariance(self.kin)
-        unknown = 1 - self.learnt.explained(cross) / kin.variance
+        cross = kernel.covariance(self.kernel)
+        unknown = 1 - self.learnt.explained(cross) / kernel.variance
         sd = np.sqrt(_variance(unknown, predicted_spread(base), self.learnt.noise))
         least = np.minimum(sd, self.learnt.noise)
-        factor = np.exp(cost_model.Z_80 * np.maximum(sd * self.stretch, least))
+        factor = np.exp(cost_model.Z_80 * np.maximum(sd * self.interval_scale, least))
         if self.learnt_from:
             factor = np.maximum(factor, base.rate_high / base.rate)
         rate = base.rate * np.exp(self.learnt.mean(cross))
@@ -76,10 +76,10 @@ class LocalCorrection:
             source=[Source.OWN if one is Source.PRIOR else one for one in base.source],
         )
 
-    def covariance(self, kin: ErrorKernel) -> Array:
+    def covariance(self, kernel: ErrorKernel) -> Array:
         """Covariance of the errors that are left on the GPU model, shape (n, n)."""
-        cross = kin.covariance(self.kin)
-        left: Array = kin.covariance(kin) - cross @ self.learnt.precision @ cross.T
+        cross = kernel.covariance(self.kernel)
+        left: Array = kernel.covariance(kernel) - cross @ self.learnt.precision @ cross.T
         return left
 
 
@@ -93,13 +93,13 @@ def _variance(unknown: Array, expected: Array, noise: float) -> Array:
     return found
 
 
-def _stretch(kin: ErrorKernel, learnt: ResidualPosterior, expected: Array) -> float:
+def _interval_scale(kernel: ErrorKernel, learnt: ResidualPosterior, expected: Array) -> float:
     """Return the factor between the errors of n runs and the expected errors.
 
     Each run is predicted by the others. The expectation from other GPUs counts as `OTHERS` runs.
     """
     errors, left = learnt.left_out()
-    sd = np.sqrt(_variance(left / kin.variance, expected, learnt.noise))
+    sd = np.sqrt(_variance(left / kernel.variance, expected, learnt.noise))
     reached = quantile(np.abs(errors) / sd) / cost_model.Z_80
     count = len(errors)
     return float(reached ** (count / (count + OTHERS))) if np.isfinite(reached) else 1.0

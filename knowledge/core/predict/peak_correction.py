@@ -35,7 +35,7 @@ class PeakCorrection:
     learnt_from: may the runs have taught the predictor as well? Then they make no interval narrower.
     """
 
-    kin: PeakKernel
+    kernel: PeakKernel
     learnt: ResidualPosterior
     reached: Mapping[int, float]
     by_physics: bool
@@ -47,7 +47,7 @@ class PeakCorrection:
         runs: Sequence[Measurement],
         there: ConfigTable,
         base: PredictionBatch,
-        kin: PeakKernel,
+        kernel: PeakKernel,
         *,
         by_physics: bool,
         learnt_from: bool,
@@ -58,25 +58,25 @@ class PeakCorrection:
         rows = np.flatnonzero(np.abs(errors) < np.log(WILD_PEAK))
         if not len(rows):
             return None
-        some = kin.take(rows)
+        some = kernel.take(rows)
         sigma = EFFECTS.run if by_physics else gp_residual.MEMORY_SIGMA
         learnt = gp_residual.fit_residuals(some.covariance(some), errors[rows], sigma)
         shares = (np.minimum(peaks, base.memory) / there.memory)[rows]
         reached = {int(one): float(shares[some.settings == one].max()) for one in np.unique(some.settings)}
         return cls(some, learnt, reached, by_physics, learnt_from)
 
-    def applied(self, base: PredictionBatch, kin: PeakKernel, capacity: Array) -> PredictionBatch:
+    def applied(self, base: PredictionBatch, kernel: PeakKernel, capacity: Array) -> PredictionBatch:
         """Predictions on the GPU model, shape (n,), moved towards what the runs measured.
 
         capacity: bytes of each row's GPU.
         """
-        cross = kin.covariance(self.kin)
-        moved, left = self.learnt.mean(cross), 1 - self.learnt.explained(cross) / kin.variance
+        cross = kernel.covariance(self.kernel)
+        moved, left = self.learnt.mean(cross), 1 - self.learnt.explained(cross) / kernel.variance
         memory = base.memory * np.exp(moved)
-        near = self._in_reach(kin, np.maximum(memory, base.memory) / capacity)
+        near = self._in_reach(kernel, np.maximum(memory, base.memory) / capacity)
         narrower = np.where(near & (not self.learnt_from), np.sqrt(np.clip(left, 0.0, 1.0)), 1.0)
         low, high = self._at_least_noise(base, narrower)
-        spread = np.sqrt(np.clip(left, 0.0, 1.0) * kin.variance + self.learnt.noise**2)
+        spread = np.sqrt(np.clip(left, 0.0, 1.0) * kernel.variance + self.learnt.noise**2)
         return replace(
             base,
             p_valid=self._p_valid(base, moved, cost_model.Z_80 * spread, near, capacity),
@@ -107,8 +107,8 @@ class PeakCorrection:
         below = np.where(near, np.minimum(moved + margin, 0.0), 0.0)
         return where_larger(base.p_valid, np.where(moved > 0, moved, below))
 
-    def _in_reach(self, kin: PeakKernel, shares: Array) -> Mask:
+    def _in_reach(self, kernel: PeakKernel, shares: Array) -> Mask:
         """Rows that need little more of the GPU than a run of their setting did."""
-        reached = np.array([self.reached.get(int(one), 0.0) for one in kin.settings])
+        reached = np.array([self.reached.get(int(one), 0.0) for one in kernel.settings])
         found: Mask = shares <= STEP * reached
         return found

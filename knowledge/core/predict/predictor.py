@@ -85,56 +85,56 @@ class LearnedPredictor(BasePredictor):
 
         It takes into account what own runs on that GPU model taught.
         """
-        kin = self._kin(configs, c, self._base(configs, c))
-        lesson = self._lesson(c.gpu_key.of_row(0))
-        return kin.covariance(kin) if lesson is None else lesson.covariance(kin)
+        kernel = self._error_kernel(configs, c, self._base(configs, c))
+        correction = self._correction(c.gpu_key.of_row(0))
+        return kernel.covariance(kernel) if correction is None else correction.covariance(kernel)
 
     def _blended(self, configs: Sequence[Config], c: ConfigTable, scores: PredictionBatch) -> PredictionBatch:
         """Rows on GPU models with own runs, moved towards what those measured."""
         gpus = np.array([x.gpu_model for x in configs])
         for gpu in np.unique(gpus):
             key = c.gpu_key.of_row(int(np.argmax(gpus == gpu)))
-            lesson, peaks = self._lesson(key), self._peak_lesson(key)
-            if lesson is None and peaks is None:
+            correction, peaks = self._correction(key), self._peak_correction(key)
+            if correction is None and peaks is None:
                 continue
             rows = np.flatnonzero(gpus == gpu)
             some, places, found = [configs[int(row)] for row in rows], c.take(rows), _taken(scores, rows)
             if peaks is not None:
-                found = peaks.applied(found, self._peak_kin(some, places, found), places.memory)
-            if lesson is not None:
-                found = lesson.applied(found, self._kin(some, places, found))
+                found = peaks.applied(found, self._peak_kernel(some, places, found), places.memory)
+            if correction is not None:
+                found = correction.applied(found, self._error_kernel(some, places, found))
             scores = _laid_over(scores, rows, found)
         return scores
 
-    def _lesson(self, gpu_model: str) -> LocalCorrection | None:
+    def _correction(self, gpu_model: str) -> LocalCorrection | None:
         """Return the correction from own runs on the GPU model, or None without any.
 
         It is computed once for each GPU model.
         """
-        if gpu_model not in self._lessons:
+        if gpu_model not in self._corrections:
             scarce = (row for knowledge in self.knowledge.values() for row in knowledge.scarce)
             runs = (*self._on(gpu_model, scarce), *self.observations.gpus.get(gpu_model, ()))
-            self._lessons[gpu_model] = self._learn(runs) if runs else None
-        return self._lessons[gpu_model]
+            self._corrections[gpu_model] = self._learn(runs) if runs else None
+        return self._corrections[gpu_model]
 
     def _on(self, gpu_model: str, rows: Iterable[Measurement]) -> list[Measurement]:
         """The rows of the GPU model, by the catalogue's name."""
         return [row for row in rows if self.catalogue.gpu_key(row.config.gpu_model) == gpu_model]
 
     @cached_property
-    def _lessons(self) -> dict[str, LocalCorrection | None]:
+    def _corrections(self) -> dict[str, LocalCorrection | None]:
         return {}
 
-    def _peak_lesson(self, gpu_model: str) -> PeakCorrection | None:
+    def _peak_correction(self, gpu_model: str) -> PeakCorrection | None:
         """Return the correction from measured peaks on the GPU model, or None without any."""
-        if gpu_model not in self._peak_lessons:
+        if gpu_model not in self._peak_corrections:
             scarce = (row for knowledge in self.knowledge.values() for row in knowledge.scarce_peaks)
             runs = (*self._on(gpu_model, scarce), *self.observations.peaks.get(gpu_model, ()))
-            self._peak_lessons[gpu_model] = self._learn_peaks(runs) if runs else None
-        return self._peak_lessons[gpu_model]
+            self._peak_corrections[gpu_model] = self._learn_peaks(runs) if runs else None
+        return self._peak_corrections[gpu_model]
 
     @cached_property
-    def _peak_lessons(self) -> dict[str, PeakCorrection | None]:
+    def _peak_corrections(self) -> dict[str, PeakCorrection | None]:
         return {}
 
     def _learn_peaks(self, runs: Sequence[Measurement]) -> PeakCorrection | None:
@@ -142,14 +142,14 @@ class LearnedPredictor(BasePredictor):
         c = columns(configs, self.catalogue, [run.padded_tokens for run in runs])
         base, memory = self._base(configs, c), self._memory_model(configs)
         learnt_from = memory is not None and not memory.scarce(configs).all()
-        kin = self._peak_kin(configs, c, base)
-        return PeakCorrection.of(runs, c, base, kin, by_physics=memory is None, learnt_from=learnt_from)
+        kernel = self._peak_kernel(configs, c, base)
+        return PeakCorrection.of(runs, c, base, kernel, by_physics=memory is None, learnt_from=learnt_from)
 
     def _memory_model(self, configs: Sequence[Config]) -> Regressor | None:
         knowledge = self.knowledge.get(hardware_kind(configs[0]))
         return knowledge.memory if knowledge else None
 
-    def _peak_kin(self, configs: Sequence[Config], c: ConfigTable, base: PredictionBatch) -> PeakKernel:
+    def _peak_kernel(self, configs: Sequence[Config], c: ConfigTable, base: PredictionBatch) -> PeakKernel:
         """Configurations on one GPU model, by what errors of their peaks depend on."""
         memory = self._memory_model(configs)
         if memory is None:
@@ -162,9 +162,10 @@ class LearnedPredictor(BasePredictor):
         c = columns(configs, self.catalogue, [run.padded_tokens for run in runs])
         base, knowledge = self._base(configs, c), self.knowledge.get(hardware_kind(configs[0]))
         learnt_from = knowledge is not None and not knowledge.rate.scarce(configs).all()
-        return LocalCorrection.of(runs, c, base, self._kin(configs, c, base), learnt_from=learnt_from)
+        kernel = self._error_kernel(configs, c, base)
+        return LocalCorrection.of(runs, c, base, kernel, learnt_from=learnt_from)
 
-    def _kin(self, configs: Sequence[Config], c: ConfigTable, base: PredictionBatch) -> ErrorKernel:
+    def _error_kernel(self, configs: Sequence[Config], c: ConfigTable, base: PredictionBatch) -> ErrorKernel:
         """The configurations, all on one GPU model, by what their errors depend on."""
         knowledge = self.knowledge.get(hardware_kind(configs[0]))
         variance = predicted_spread(base)

@@ -18,7 +18,7 @@ from knowledge.catalogue.hf_config_reading import CannotAdd
 from knowledge.catalogue.shipped_catalogue import shipped_catalogue
 from knowledge.core.domain.catalogue import GIB, GpuModel, Model
 from knowledge.models import CatalogEntry
-from knowledge.selectors import catalog_entries, lessons_of
+from knowledge.selectors import catalog_entries, execution_counts
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.admin.catalogue_forms import GpuForm, ModelForm
@@ -92,8 +92,8 @@ def delete(request: PageRequest, kind: str) -> HttpResponse:
 
 def _page(request: PageRequest, *, status: int = 200, **given: Any) -> HttpResponse:
     entries = list(catalog_entries()[:SHOWN])
-    lessons = lessons_of(entries)
-    shown = [(one, lessons.get((one.kind, one.name), 0)) for one in entries]
+    counts = execution_counts(entries)
+    shown = [(one, counts.get((one.kind, one.name), 0)) for one in entries]
     context = {
         "gpu_form": GpuForm(),
         "model_form": ModelForm(),
