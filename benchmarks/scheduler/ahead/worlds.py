@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.scheduler.ahead.terms import NO_TERMS, Terms, Within, chained, mixed_terms
 from knowledge.core.domain.types import Interval, Option
 from knowledge.core.recommend.duration import NORMAL_80
 from scheduler.core.ahead.play_input import PastArrivals, PlayInput
@@ -19,8 +20,10 @@ from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.cluster import parse_cluster
 from scheduler.simulator.inputs.importers.registry import load_trace
 from scheduler.simulator.inputs.trace import Trace, TraceJob
+from scheduler.simulator.policy_drivers import Snapshots
 from scheduler.simulator.scenario import Scenario
 from scheduler.simulator.settings import SimulationSettings
+from scheduler.simulator.world.nodes import Machines
 from scheduler.simulator.world.predictions import Fidelity, PredictionModel, lognormal_sigma
 from scheduler.simulator.world.runs import Run
 
@@ -78,7 +81,7 @@ class Watched:
         plan = self.inner.decide(state, now)
         started = [action.job for action in plan.actions if isinstance(action, Start)]
         if self.between[0] <= now <= self.between[1] and len(state.waiting) > len(started):
-            self._keep(state, now)
+            self._keep(now)
         for job in started:
             self.starts[job].append(now)
         return plan
@@ -86,12 +89,13 @@ class Watched:
     def next_start(self, job: str, after: float) -> float | None:
         return next((at for at in self.starts[job] if at > after), None)
 
-    def _keep(self, state: ClusterState, now: float) -> None:
-        """Reservoir sampling."""
+    def _keep(self, now: float) -> None:
+        """Reservoir sampling, of states with the jobs that may not start yet."""
         self._met += 1
         place = len(self.kept) if len(self.kept) < self.moments else self._rng.randrange(self._met)
-        if place >= self.moments or self.engine is None:
+        if place >= self.moments or self.engine is None or not isinstance(self.engine.decider, Snapshots):
             return
+        state = self.engine.decider.state(now)
         whole = ClusterState(jobs=tuple(state.jobs), nodes=state.nodes, memory=state.memory)
         left_s = {job.id: self.engine.runs[job.id].change_at() - now for job in whole.running}
         self.kept[place : place + 1] = [Moment(now, whole, left_s)]
@@ -107,13 +111,15 @@ class World:
     scenario: Scenario
     policy: Policy
     seed: int = 1
+    terms: Terms = NO_TERMS
     runs: dict[str, Run] = field(default_factory=dict)
     watched: Watched | None = None
 
     def play(self, moments: int) -> Iterator[PlayInput]:
         """Play it to its end, and yield what was known at random moments."""
         span_s = self.scenario.trace.span_s
-        watched = self.watched = Watched(self.policy, moments, (WARM * span_s, COOL * span_s), self.seed)
+        within = Within(self.policy, self.terms)
+        watched = self.watched = Watched(within, moments, (WARM * span_s, COOL * span_s), self.seed)
         truth = self.scenario.truth(Fidelity.PERFORMANCE)
         cluster, jobs = self.scenario.cluster, self.scenario.trace.jobs
         predictions = PredictionModel(Fidelity.PERFORMANCE, truth, cluster, error=ERROR, seed=self.seed)
@@ -121,11 +127,11 @@ class World:
         engine = watched.engine = Engine(jobs, cluster, watched, truth, predictions, settings)
         engine.run()
         self.runs = engine.runs
-        past = tuple(_as_submitted(job, predictions) for job in jobs)
+        past = tuple(self.terms.of(_as_submitted(job, predictions)) for job in jobs)
         for at, state, left_s in sorted(watched.kept, key=lambda moment: moment.at):
             before = tuple(job for job in past if job.submitted_at < at)
             yield PlayInput(
-                state=replace(state, jobs=tuple(map(_bounded, state.jobs))),
+                state=self.terms.shown(replace(state, jobs=tuple(map(_bounded, state.jobs)))),
                 now=at, policy=self.policy,
                 past=PastArrivals(begins_at=jobs[0].submit_s, ends_at=at, jobs=before),
                 left={job: self._measured(job, left) for job, left in left_s.items()},
@@ -172,10 +178,11 @@ def _jobs(trace: str) -> tuple[TraceJob, ...]:
     return tuple(found[SKIPPED[trace] :])
 
 
-def opened(trace: str, load: float, jobs: int, policy: Policy, part: Part) -> World:
+def opened(trace: str, load: float, jobs: int, policy: Policy, part: Part, *, mixed: bool = False) -> World:
     """Some jobs of a trace on 64 GPUs, with errors of predictions of their own.
 
-    Their arrivals are drawn together until the cluster has that load.
+    Their arrivals are drawn together until the cluster has that load. mixed: with spot nodes, quotas, limits
+    and dependencies.
     """
     every = _jobs(trace)
     begin = part.number * ((len(every) - jobs) // max(1, part.of - 1))
@@ -184,5 +191,7 @@ def opened(trace: str, load: float, jobs: int, policy: Policy, part: Part) -> Wo
     offered = Scenario(Trace(jobs=found, refused=[], meta={"source": trace}), cluster).load
     first = found[0].submit_s
     moved = tuple(replace(job, submit_s=(job.submit_s - first) * offered / load) for job in found)
+    terms = mixed_terms(node.id for node in Machines(cluster).views()) if mixed else NO_TERMS
+    moved = chained(moved) if mixed else moved
     scenario = Scenario(Trace(jobs=moved, refused=[], meta={"source": trace}), cluster)
-    return World(scenario, policy, seed=part.number + 1)
+    return World(scenario, policy, seed=part.number + 1, terms=terms)
