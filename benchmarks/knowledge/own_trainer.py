@@ -152,10 +152,10 @@ def main() -> None:
             if len(some) and np.isfinite(found.rate[some]).any():
                 print(line(f"{way}, {kind}", found.of(some)))
     for place, row in enumerate(rows) if given.rows else ():
-        print(_told(row, *(found.of(np.array([place])) for found in ways.values())))
+        print(_line(row, *(found.of(np.array([place])) for found in ways.values())))
 
 
-def _told(row: Measurement, *found: Judged) -> str:
+def _line(row: Measurement, *found: Judged) -> str:
     x = row.config
     ratios = ["/".join(f"{float(v[0]):.2f}" for v in (one.rate, one.peak)) for one in found]
     wrong = " ".join("wrong" if one.wrong[0] else "-" for one in found)

@@ -42,7 +42,7 @@ FEWEST_STEPS, NEARLY_FULL = 20, 0.8  # as scheduler/services/sync/warnings.py ha
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The time left as told after a share of the steps, and what became of it."""
+    """The forecast of the time left after a share of the steps, and what became of it."""
 
     share: float
     at_s: float
@@ -89,7 +89,7 @@ def inside(left: Interval, true_s: float) -> bool:
 
 def report_accuracy(title: str, played: list[tuple[Run, dict[float, Reading]]]) -> None:
     """Coverage and errors at each mark."""
-    print(f"\n{title}, {len(played)} runs: inside | median error: told, promise, last step | width")
+    print(f"\n{title}, {len(played)} runs: inside | median error: forecast, promise, last step | width")
     for mark in MARKS:
         found = [series[mark] for _, series in played if mark in series]
         held = np.mean([inside(r.left, r.true_s) for r in found])
@@ -106,14 +106,14 @@ def report_accuracy(title: str, played: list[tuple[Run, dict[float, Reading]]]) 
 
 
 def report_readings(played: list[tuple[Run, dict[float, Reading]]]) -> None:
-    """How often the end told later lies inside the interval told earlier."""
-    print("\nthe end told later lies inside the earlier interval")
+    """How often a later forecast of the end lies inside the interval of an earlier one."""
+    print("\nthe later forecast lies inside the earlier interval")
     for first, later in pairwise(MARKS):
         pairs = [
             (series[first], series[later]) for _, series in played if first in series and later in series
         ]
         held = np.mean([inside(a.left, b.at_s + b.left.value - a.at_s) for a, b in pairs])
-        print(f"  told at {first:.0%}, looked at again at {later:.0%}: {held:.1%}")
+        print(f"  forecast at {first:.0%}, looked at again at {later:.0%}: {held:.1%}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,10 +26,10 @@ class Risk(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class WarningWords:
     """A warning in words for the job's owner.
 
-    It says what will happen, what can be done, and what is told when it is over.
+    It says what will happen, what can be done, and what stands there once it is over.
     """
 
     text: str
@@ -37,26 +37,26 @@ class Advice:
     over: str
 
 
-ADVICE = {
-    Risk.LATE: Advice(
+WARNINGS = {
+    Risk.LATE: WarningWords(
         "It will probably end after its deadline.",
         "Pause and resume it: it may then continue on faster GPUs, if some are free. Cancel it if a late"
         " result is of no use.",
         "It may end before its deadline after all.",
     ),
-    Risk.OVER_BUDGET: Advice(
+    Risk.OVER_BUDGET: WarningWords(
         "It will probably cost more than its budget.",
         "Pause and resume it: it may then continue on cheaper GPUs, if some are free. Cancel it if the budget"
         " must be kept.",
         "It may keep its budget after all.",
     ),
-    Risk.OUT_OF_MEMORY: Advice(
+    Risk.OUT_OF_MEMORY: WarningWords(
         "It will probably run out of memory: what it needs keeps growing.",
         "If it does, it starts once more from its last checkpoint, with a configuration that needs less. To"
         " avoid that, cancel it and submit it with shorter samples or a smaller batch size per GPU.",
         "Its memory may last after all.",
     ),
-    Risk.TIME_LIMIT: Advice(
+    Risk.TIME_LIMIT: WarningWords(
         "It will probably be stopped before its end: it reaches its time limit first.",
         "Raise its time limit under Change, or ask an administrator to. At the limit it saves a checkpoint"
         " and ends as failed.",

@@ -1,4 +1,4 @@
-"""How well the end of a training is told after its first logged lines.
+"""How well the end of a training is predicted after its first logged lines.
 
     python -m benchmarks.knowledge.log_ends [LOG.txt ...]
 
@@ -87,8 +87,8 @@ def read(lines: Sequence[str]) -> LogFigures:
     return read_figures(LogLine(number, text) for number, text in enumerate(lines, start=1))
 
 
-def foretold_and_real(log: RealLog) -> tuple[int, float | None, float] | None:
-    """The logged steps that were read, the seconds told and those that it took; None without moments."""
+def predicted_and_real(log: RealLog) -> tuple[int, float | None, float] | None:
+    """The logged steps that were read, the seconds predicted and those that it took; None without moments."""
     whole = [one for one in read(log.lines).points if one.step is not None]
     steps = sorted({one.step for one in whole if one.step is not None})
     if len(steps) < 3:
@@ -109,7 +109,7 @@ def main(files: Sequence[str]) -> None:
     logs = [RealLog(name, Path(name).read_text(errors="replace").splitlines()) for name in files]
     near, judged = {True: 0, False: 0}, {True: 0, False: 0}
     for log in logs or kept_logs():
-        found = foretold_and_real(log)
+        found = predicted_and_real(log)
         if found is None:
             print(f"{'no moments':>40}  {log.address}")
             continue
@@ -117,7 +117,7 @@ def main(files: Sequence[str]) -> None:
         error = None if predicted is None else (predicted - took) / took
         judged[logged >= LOGGED] += 1
         near[logged >= LOGGED] += error is not None and abs(error) <= NEAR
-        shown = "not told" if error is None else f"{error:+.1%}"
+        shown = "no end" if error is None else f"{error:+.1%}"
         left = f"{logged:>3} logged  left {predicted or 0:>9,.0f} s  took {took:>9,.0f} s"
         print(f"{left}  {shown:>8}  {log.address}")
     print(f"within {NEAR:.0%}: {near[True]} of {judged[True]} after {LOGGED} logged steps,")

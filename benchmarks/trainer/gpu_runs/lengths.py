@@ -120,7 +120,7 @@ def main() -> None:
                     run = Path(folder) / "run"
                     write(run, params, whole, 8 if whole else given.steps, given.cpu)
                     _apart(lambda run=run, change=change: _train(run, change))
-                    print(f"{case:24} {name:20} {told(run, whole)}", flush=True)
+                    print(f"{case:24} {name:20} {line_of(run, whole)}", flush=True)
                     shutil.rmtree(run)
 
 
@@ -152,8 +152,8 @@ def write(run: Path, params: dict[str, Any], whole: bool, steps: int, cpu: bool)
     (run / "spec.json").write_text(json.dumps(body), encoding="utf-8")
 
 
-def told(run: Path, whole: bool) -> str:
-    """What the steps of a finished training took."""
+def line_of(run: Path, whole: bool) -> str:
+    """The times of the steps of a finished training, in a line."""
     result = json.loads((run / "result.json").read_text(encoding="utf-8"))
     lines = (run / "events.jsonl").read_text(encoding="utf-8").splitlines()
     steps = [event for event in map(json.loads, lines) if event["kind"] == "step"]

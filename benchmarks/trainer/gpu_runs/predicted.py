@@ -77,8 +77,8 @@ def judge(predictions: Path, measured: Path) -> None:
     for way in WAYS:
         for kind in ("all", *sorted({_kind(row) for _, row in ran})):
             some = [(said, row) for said, row in ran if kind in ("all", _kind(row))]
-            peaks = _told(some, f"{way}_memory", "peak_memory_bytes")
-            rates = _told(some, f"{way}_rate", "tokens_per_second")
+            peaks = _errors_in_words(some, f"{way}_memory", "peak_memory_bytes")
+            rates = _errors_in_words(some, f"{way}_rate", "tokens_per_second")
             print(f"{way:8} {kind:14} {len(some):3} peaks {peaks}; rates {rates}")
         wrong = [(float(said[f"{way}_p_valid"]) > 0.5) != (row["status"] == "ok") for said, row in pairs]
         print(f"{way:8} wrong about feasibility: {sum(wrong)} of {len(wrong)}")
@@ -88,7 +88,7 @@ def _kind(row: dict[str, str]) -> str:
     return row["method"] + (" float32" if row["precision"] == "float32" else "")
 
 
-def _told(pairs: Sequence[tuple[dict[str, str], dict[str, str]]], said: str, measured: str) -> str:
+def _errors_in_words(pairs: Sequence[tuple[dict[str, str], dict[str, str]]], said: str, measured: str) -> str:
     truth = np.array([float(row[measured]) for _, row in pairs])
     low, value, high = (
         np.array([float(row[f"{said}{end}"]) for row, _ in pairs]) for end in ("_low", "", "_high")

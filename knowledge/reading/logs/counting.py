@@ -72,10 +72,10 @@ def _whole(one: LogPoint, first: int, *, spent: bool) -> LogPoint:
 
 def _since_the_beginning(epochs: Sequence[LogPoint]) -> bool:
     """Do the seconds beside the epochs grow with their number?"""
-    told = [(one.epoch or 0, one.took_s) for one in epochs if one.took_s]
-    if len(told) < ENOUGH:
+    timed = [(one.epoch or 0, one.took_s) for one in epochs if one.took_s]
+    if len(timed) < ENOUGH:
         return False
-    (begun, least), (at, most) = told[0], told[-1]
-    rising = all(new[1] > old[1] for old, new in itertools.pairwise(told))
+    (begun, least), (at, most) = timed[0], timed[-1]
+    rising = all(new[1] > old[1] for old, new in itertools.pairwise(timed))
     wanted = (at - begun) * most / max(at, 1)
     return rising and at > begun and abs((most - least) - wanted) <= ALIKE * wanted

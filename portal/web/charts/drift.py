@@ -42,14 +42,14 @@ def _summary(records: Sequence[TrackRecord]) -> str:
         return "No run with a promise has been checked yet; the check runs once a day."
     last, alarms = records[-1], sum(1 for record in records if record.alarm)
     days = counted(len(records), "day")
-    told = f"There was an alarm on {alarms} of {days}." if alarms else f"There was no alarm in {days}."
+    alarms_said = f"There was an alarm on {alarms} of {days}." if alarms else f"There was no alarm in {days}."
     if last.runs < FEW:
         runs = counted(last.runs, "run")
-        return f"On {last.day}, only {runs} could be checked, too few to say anything. {told}"
+        return f"On {last.day}, only {runs} could be checked, too few to say anything. {alarms_said}"
     return (
         f"On {last.day}, {percent(last.coverage)} of the last {counted(last.runs, 'run')} ended within the"
         f" 80 % interval, with a median error of {percent(last.median_error)} in tokens per second."
-        f" {told}"
+        f" {alarms_said}"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from scheduler.core.job_warnings import ADVICE, Risk
+from scheduler.core.job_warnings import WARNINGS, Risk
 from scheduler.models import Attempt, Job
 from scheduler.states import JobState
 
@@ -38,5 +38,5 @@ def job_warnings(job: Job, attempts: Sequence[Attempt]) -> tuple[JobWarning, ...
 
 
 def _warning(code: str, since: str) -> JobWarning:
-    advice = ADVICE[Risk(code)]
-    return JobWarning(code=code, text=advice.text, remedy=advice.remedy, since=datetime.fromisoformat(since))
+    words = WARNINGS[Risk(code)]
+    return JobWarning(code=code, text=words.text, remedy=words.remedy, since=datetime.fromisoformat(since))

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import F, Min, Q, Sum
 
 from knowledge.core.domain.cost import cost
-from scheduler.core.job_warnings import ADVICE, PARTS, Outlook, PeakGrowth, Risk, chances, likely
+from scheduler.core.job_warnings import PARTS, WARNINGS, Outlook, PeakGrowth, Risk, chances, likely
 from scheduler.models import Allocation, Attempt, Job
 from scheduler.selectors.figures.cost import job_costs
 from scheduler.services.jobs.transitions import locked, note_job
@@ -35,13 +35,13 @@ def warn(job: Job, attempt: Attempt, now: datetime, memory: PeakGrowth | None = 
         return
     for risk in after:
         if risk not in before:
-            reason = f"{ADVICE[risk].text} {ADVICE[risk].remedy}"
+            reason = f"{WARNINGS[risk].text} {WARNINGS[risk].remedy}"
             data = {"code": risk.value, "chance": round(found[risk], 3)}
             note_job(job=job, kind=JobEventKind.WARNING, now=now, reason=reason, data=data)
     for risk in before:
         if risk not in after:
             data = {"code": risk.value}
-            note_job(job=job, kind=JobEventKind.WARNING_OVER, now=now, reason=ADVICE[risk].over, data=data)
+            note_job(job=job, kind=JobEventKind.WARNING_OVER, now=now, reason=WARNINGS[risk].over, data=data)
     _keep(attempt, after, now)
 
 

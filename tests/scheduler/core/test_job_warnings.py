@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from knowledge.core.domain.types import Interval
-from scheduler.core.job_warnings import ADVICE, Outlook, PeakGrowth, Risk, chances, likely
+from scheduler.core.job_warnings import WARNINGS, Outlook, PeakGrowth, Risk, chances, likely
 
 LEFT = Interval(100.0, 80.0, 130.0)
 
@@ -42,7 +42,7 @@ def test_a_warning_stays_until_it_is_as_likely_as_not():
 
 
 def test_each_cause_says_what_can_be_done():
-    assert set(ADVICE) == set(Risk)
+    assert set(WARNINGS) == set(Risk)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from portal.clock import database_now
-from scheduler.core.job_warnings import ADVICE, Risk
+from scheduler.core.job_warnings import WARNINGS, Risk
 from scheduler.loop.sweeps import sweep
 from scheduler.models import Attempt, Job, JobEvent
 from scheduler.services.nodes.price import set_price
@@ -47,7 +47,7 @@ def test_a_job_that_will_be_late_says_so_once_and_says_when_that_is_over(node: F
     node.run(order, *steps(1, 5, step_s=10.0))
     assert (codes(), events("warning")) == (["late"], ["late"])
     event = JobEvent.objects.get(kind="warning")
-    assert event.reason == f"{ADVICE[Risk.LATE].text} {ADVICE[Risk.LATE].remedy}"
+    assert event.reason == f"{WARNINGS[Risk.LATE].text} {WARNINGS[Risk.LATE].remedy}"
     assert event.data["chance"] >= 0.9
     since = Attempt.objects.get().warnings[0]["since"]
     node.run(order, *steps(6, 10, step_s=10.0))

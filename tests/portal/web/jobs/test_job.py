@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 from portal.accounts.models import Membership, Team, User
 from portal.clock import database_now
-from scheduler.core.job_warnings import ADVICE, Risk
+from scheduler.core.job_warnings import WARNINGS, Risk
 from scheduler.loop.tick import tick
 from scheduler.models import Job
 from scheduler.selectors.figures.promise import new_prediction
@@ -110,7 +110,7 @@ def test_a_running_job_says_when_it_ends_and_what_it_is_warned_of(
         node.run(order, {**report, "body": {**report["body"], "step_s": 10.0}})
     live = text(browser, f"/jobs/{job.pk}/live/")
     assert "<dt>End</dt>" in live
-    assert live.count(ADVICE[Risk.LATE].text) == 1
+    assert live.count(WARNINGS[Risk.LATE].text) == 1
     answer = api.get(f"/api/jobs/{job.pk}/").json()
     assert answer["progress"]["eta_s"] == pytest.approx(95 * 10, rel=0.3)
     assert (
@@ -119,7 +119,7 @@ def test_a_running_job_says_when_it_ends_and_what_it_is_warned_of(
         < answer["progress"]["end"]["latest"]
     )
     assert [(one["code"], one["remedy"]) for one in answer["warnings"]] == [
-        ("late", ADVICE[Risk.LATE].remedy)
+        ("late", WARNINGS[Risk.LATE].remedy)
     ]
     assert api.get("/api/jobs/").json()["data"][0]["warnings"] == answer["warnings"]
     kinds = [event["kind"] for event in api.get(f"/api/jobs/{job.pk}/events/").json()["data"]]
@@ -128,7 +128,7 @@ def test_a_running_job_says_when_it_ends_and_what_it_is_warned_of(
     assert "New prediction" in overview
     job.refresh_from_db()
     pause_job(job=job, actor=person, now=database_now())
-    assert ADVICE[Risk.LATE].text not in text(browser, f"/jobs/{job.pk}/live/")
+    assert WARNINGS[Risk.LATE].text not in text(browser, f"/jobs/{job.pk}/live/")
     paused = api.get(f"/api/jobs/{job.pk}/").json()
     assert (paused["warnings"], paused["progress"]["eta_s"], paused["progress"]["end"]) == ([], None, None)
 
