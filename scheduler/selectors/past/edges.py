@@ -1,4 +1,4 @@
-"""Jobs that held or awaited GPUs across the edges of a range of the past.
+"""Jobs that held or awaited GPUs already when a range of the past begins.
 
 They are played beside the jobs of the range, whose places they took, and do not count.
 """
@@ -7,38 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
-
-from django.db.models import Prefetch, Q
+from datetime import datetime
 
 from scheduler.models import Attempt, Job
+from scheduler.selectors.trace import past_jobs
 from scheduler.simulator.inputs.trace import TraceJob
 
 
-def edge_jobs(begin: datetime, until: datetime, seen_at: datetime) -> list[Job]:
-    """The jobs that had not ended when the range began, or when it was looked at.
+def edge_jobs(begin: datetime, seen_at: datetime) -> list[Job]:
+    """The jobs submitted before the range that ended in it, by the time it was looked at.
 
-    They are those that ran, in the order of submission, with their attempts and what they came after. An
-    attempt that goes on has the end that is forecast for it; nothing of that is saved.
+    Those that go on are left out: what is known of them changes, and every policy has to play the same.
     """
-    open_then = Q(ended_at=None) | Q(ended_at__gt=seen_at)
-    before = Q(submitted_at__lt=begin) & (open_then | Q(ended_at__gt=begin))
-    still = Q(submitted_at__gte=begin, submitted_at__lt=until) & open_then
-    rows = Job.objects.filter(before | still, attempts__running_at__lt=seen_at).distinct()
-    attempts = Prefetch("attempts", Attempt.objects.filter(running_at__lt=seen_at).order_by("fence"))
-    jobs = list(rows.order_by("submitted_at", "id").prefetch_related(attempts, "dependencies", "array"))
-    for job in jobs:
-        for attempt in job.attempts.all():
-            if attempt.ended_at is None:
-                attempt.ended_at = _expected_end(job, attempt, seen_at)
-    return jobs
-
-
-def _expected_end(job: Job, attempt: Attempt, seen_at: datetime) -> datetime:
-    left = attempt.remaining.left(seen_at.timestamp()) if attempt.remaining else None
-    done = job.step / job.total_steps if job.total_steps else 0.0
-    left_s = left.value if left else max(0.0, 1 - done) * attempt.promised.duration_s.value
-    return seen_at + timedelta(seconds=left_s)
+    return list(past_jobs(until=begin, ended_by=seen_at).filter(ended_at__gt=begin))
 
 
 def from_its_start(
@@ -48,8 +29,8 @@ def from_its_start(
 
     The jobs that it had to wait for before the range are not played.
     """
-    first = min(attempt.created_at for attempt in attempts)
-    starts_s = (min(first, begin) - origin).total_seconds()
     if played.submit_s >= (begin - origin).total_seconds():
         return played
+    first = min(attempt.created_at for attempt in attempts)
+    starts_s = (min(first, begin) - origin).total_seconds()
     return replace(played, begin_s=max(played.begin_s or 0.0, starts_s))

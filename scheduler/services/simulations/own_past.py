@@ -40,7 +40,7 @@ class OwnPast:
 
     Times are in s from the first submission.
 
-    jobs: with those across the edges of the range. counted: those of the range itself.
+    jobs: with those that ran when the range began. counted: those of the range itself.
     took_s: of each job that succeeded, from its submission to its end.
     policies: that decided, each with the time of its choice.
     """
@@ -99,14 +99,14 @@ class OwnPast:
 
 
 def own_past(simulation: Simulation) -> OwnPast:
-    """The jobs of its range that had ended by then, and those across its edges.
+    """The jobs of its range that had ended by then, and those that ran when it began.
 
     Raises SimulatorError if there is none.
     """
     asked_at = simulation.requested_at
     rows = list(past_jobs(simulation.since, simulation.until, ended_by=asked_at))
     first = next((row.submitted_at for row in rows if attempts_that_ran(row)), asked_at)
-    edges = edge_jobs(first, simulation.until, asked_at)
+    edges = edge_jobs(first, asked_at)
     # Times count from the first job of all, which may be one that was refused.
     begin = min([first, *(row.submitted_at for row in edges)])
     by_id = {row.pk: row for row in (*edges, *rows)}
