@@ -15,7 +15,7 @@ from scheduler.simulator.inputs.trace import TraceJob
 
 
 def edge_jobs(begin: datetime, seen_at: datetime) -> list[Job]:
-    """The jobs submitted before the range that ended in it, by the time it was looked at.
+    """The jobs submitted before the range begins that ended after it began.
 
     Those that go on are left out: what is known of them changes, and every policy has to play the same.
     """
