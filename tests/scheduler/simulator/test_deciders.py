@@ -15,7 +15,7 @@ from scheduler.core.cycle.options import HeadOfLine
 from scheduler.core.cycle.ranked import Ranked, RankedQueue
 from scheduler.core.placement.fit import FreeGpus, Shares
 from scheduler.core.policies import POLICIES
-from scheduler.core.types import ClusterState, Plan, Policy, Start, Wait
+from scheduler.core.types import ClusterState, Plan, Policy, Start, Topology, Wait
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
 from scheduler.simulator.world.ground_truth import GroundTruth, RecordedTruth, Throughput, table_rates
@@ -55,9 +55,11 @@ class Plain:
                     started.append(Start(one.id, option, gpus))
                     break
             else:
-                if options and not one.avoids and rules.blocks is HeadOfLine.ALL:
+                if state.kept_off(one) or one.topology is Topology.GUARANTEED:
+                    continue  # GPUs that it does not take, or that lie too far apart, do not lie idle for it
+                if options and rules.blocks is HeadOfLine.ALL:
                     withheld = set(free.pools)
-                elif not one.avoids and rules.blocks is HeadOfLine.MODELS:
+                elif rules.blocks is HeadOfLine.MODELS:
                     for option in options:
                         suited = {
                             node.id
