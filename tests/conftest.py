@@ -12,7 +12,6 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 from django.conf import settings
-from django.contrib.contenttypes.management import create_contenttypes
 from django.core.cache import caches
 from django.db.models.signals import post_migrate
 
@@ -29,7 +28,6 @@ def pytest_configure() -> None:
     settings.WHITENOISE_AUTOREFRESH = True
     # After each test that commits Django would write its permissions anew, which nothing here reads.
     post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
-    post_migrate.disconnect(create_contenttypes)
     # A busy machine is no fault of a test.
     hypothesis.settings.register_profile(
         "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

@@ -40,9 +40,12 @@ def owner() -> User:
     return ada
 
 
-def ask(owner: User, *, on: str = FAST, steps: int = 2000, goal: str = "fastest", **values: Any) -> Job:
-    """A job that is fixed to a GPU model; on any if none is named."""
-    fixed = {"max_steps": steps, "method": "lora", **({"gpu_model": on} if on else {})}
+def ask(
+    owner: User, *, on: str = FAST, steps: int = 2000, goal: str = "fastest", batch: int = 8, **values: Any
+) -> Job:
+    """A job that is fixed to a GPU model; on any if none is named. Of small batches all GPUs wait for hosts."""
+    fixed = {"max_steps": steps, "method": "lora", "effective_batch_size": batch}
+    fixed |= {"gpu_model": on} if on else {}
     return world.job(owner, model="llama3.2-1b", params=fixed, goal=goal, **values)
 
 
@@ -241,10 +244,10 @@ def test_a_job_that_may_be_stopped_starts_before_a_window(
 
 def test_a_later_deadline_allows_idle_gpus(api: APIClient, client: Client, owner: User) -> None:
     """Only the fast GPU, which is held, would be in time."""
-    fast = Job.objects.get().promised
+    fast = ask(owner, batch=4096).promised
     assert fast is not None
     due_at = database_now() + timedelta(seconds=1.5 * fast.duration_s.value)
-    job = ask(owner, on="", goal="cheapest", deadline_at=due_at)
+    job = ask(owner, on="", goal="cheapest", batch=4096, deadline_at=due_at)
     tick()
     told = offers(api, job)
     one = next(one for one in told.values() if one["kind"] == "deadline")
