@@ -37,6 +37,11 @@ class StopFor(StrEnum):
     TIME_LIMIT = "time-limit"
 
 
+def is_preempting(state: str, stop_for: str) -> bool:
+    """Does a job in this state leave its GPUs to another one, or move?"""
+    return state == JobState.STOPPING and stop_for == StopFor.PREEMPT
+
+
 class JobEventKind(StrEnum):
     """Kinds of events of a job."""
 

@@ -23,7 +23,7 @@ def resolved(statements: Iterable[Statement]) -> tuple[dict[str, FieldValue], Co
     by_field: dict[str, list[Statement]] = {}
     for one in statements:
         by_field.setdefault(one.field, []).append(one)
-    _settle_train_batch(by_field)
+    _resolve_train_batch(by_field)
     shared = any(one.value > 1 for one in by_field.pop(MODEL_PARALLEL, ()))
     values: dict[str, FieldValue] = {}
     torn: Contradictions = {}
@@ -34,11 +34,11 @@ def resolved(statements: Iterable[Statement]) -> tuple[dict[str, FieldValue], Co
             torn[field] = differing
         else:
             values[field], sources[field] = value, origin
-    _settle_method(values, sources)
-    _settle_gpus(values)
+    _resolve_method(values, sources)
+    _resolve_gpus(values)
     if not shared:  # else there are fewer copies of the model than GPUs
         _resolve_batch(values, sources, torn)
-    _settle_steps(values, sources, torn)
+    _resolve_steps(values, sources, torn)
     return {field: value for field, value in values.items() if field in FIELDS}, torn
 
 
@@ -90,7 +90,7 @@ def _parts(value: Any) -> frozenset[str]:
     return frozenset(str(one).lower() for one in (value if isinstance(value, list) else [value]))
 
 
-def _settle_train_batch(by_field: dict[str, list[Statement]]) -> None:
+def _resolve_train_batch(by_field: dict[str, list[Statement]]) -> None:
     """Resolve what `train_batch_size` means.
 
     It is the whole batch where that of a device is stated beside it, else a device's.
@@ -103,7 +103,7 @@ def _settle_train_batch(by_field: dict[str, list[Statement]]) -> None:
         by_field.setdefault(field, []).append(replace(one, field=field))
 
 
-def _settle_method(values: dict[str, FieldValue], sources: Mapping[str, Origin]) -> None:
+def _resolve_method(values: dict[str, FieldValue], sources: Mapping[str, Origin]) -> None:
     """An adapter's rank says lora; 4 bits with an adapter are qlora."""
     method = values.get("method")
     rank = values.get("lora_r")
@@ -121,7 +121,7 @@ def _settle_method(values: dict[str, FieldValue], sources: Mapping[str, Origin])
                 values.pop(field, None)
 
 
-def _settle_gpus(values: dict[str, FieldValue]) -> None:
+def _resolve_gpus(values: dict[str, FieldValue]) -> None:
     """Resolve the number of GPUs: those of a node times the nodes.
 
     Where one node or none is stated, they are those of a node.
@@ -177,7 +177,7 @@ def _resolve_batch(
             )
 
 
-def _settle_steps(
+def _resolve_steps(
     values: dict[str, FieldValue],
     sources: Mapping[str, Origin],
     torn: Contradictions,

@@ -115,14 +115,14 @@ def _explain(epoch: Epoch, waits: list[Wait]) -> None:
     with transaction.atomic():
         leadership.hold(epoch)
         changed = []
-        told = Job.objects.filter(state=JobState.QUEUED).values_list("pk", "wait_code", "wait_text")
-        for job, *before in told:
+        shown = Job.objects.filter(state=JobState.QUEUED).values_list("pk", "wait_code", "wait_text")
+        for job, *before in shown:
             wait = reasons.get(job)
             if wait is None or wait.code is WaitState.OPTIONS:
                 continue  # written where it begins and cleared where it ends, maybe since the snapshot
-            said = [wait.code, wait.reason[:MOST]]
-            if said != before:
-                changed.append(Job(pk=job, wait_code=said[0], wait_text=said[1]))
+            code, text = wait.code, wait.reason[:MOST]
+            if [code, text] != before:
+                changed.append(Job(pk=job, wait_code=code, wait_text=text))
         # Only those that still wait: one that was cancelled meanwhile keeps no reason.
         Job.objects.filter(state=JobState.QUEUED).bulk_update(
             changed, ["wait_code", "wait_text"], batch_size=500

@@ -20,7 +20,7 @@ from scheduler.models.arrays import JobArray
 from scheduler.models.files import DatasetFile
 from scheduler.models.ids import new_job_id
 from scheduler.models.nodes import Gpu, Node
-from scheduler.states import JobState, PriorityClass, StopFor
+from scheduler.states import JobState, PriorityClass, is_preempting
 from trainer.protocol import Outcome, Phase
 
 
@@ -136,7 +136,7 @@ class Job(models.Model):
     @property
     def preempting(self) -> bool:
         """Does it leave its GPUs to another job, or move?"""
-        return self.state == JobState.STOPPING and self.stop_for == StopFor.PREEMPT
+        return is_preempting(self.state, self.stop_for)
 
     @property
     def promised(self) -> Option | None:

@@ -27,7 +27,7 @@ from scheduler.models import (
     Metric,
 )
 from scheduler.models.ids import JOB_ID
-from scheduler.states import JobEventKind, JobState, StopFor, public_state
+from scheduler.states import JobEventKind, JobState, StopFor, is_preempting, public_state
 
 SHOWN_LOG = 16_000  # characters of a log's end
 DETAILS = ("options", "evidence", "notes", "chosen", "params", "binding", "fixed")
@@ -75,8 +75,8 @@ class JobColumns(NamedTuple):
 
     @property
     def preempting(self) -> bool:
-        """As of the model."""
-        return self.state == JobState.STOPPING and self.stop_for == StopFor.PREEMPT
+        """Does it leave its GPUs to another job, or move?"""
+        return is_preempting(self.state, self.stop_for)
 
 
 def job_columns(jobs: QuerySet[Job]) -> list[JobColumns]:

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from knowledge.language.server import ChatServer
+from tests.harness.threads import served
 
 Script = Callable[[dict[str, Any]], "str | Reply"]
 
@@ -74,13 +75,9 @@ def chatting(script: Script) -> Iterator[ScriptedChat]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
     chat.url = f"http://127.0.0.1:{server.server_port}/v1"
-    try:
-        yield chat
-    finally:
-        chat.over.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with served(server):
+        try:
+            yield chat
+        finally:
+            chat.over.set()

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.harness.threads import served
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -76,12 +77,6 @@ def serving(hub: Hub) -> Iterator[Hub]:
             return
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
     hub.address = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with served(server):
         yield hub
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -1,14 +1,29 @@
-"""Calls that happen at the same moment."""
+"""Calls that happen at the same moment, and servers in a thread of their own."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from socketserver import BaseServer
 from typing import Any
 
 from django.db import connection
 
 from scheduler.errors import SchedulerError
+
+
+@contextmanager
+def served(server: BaseServer) -> Iterator[None]:
+    """Let a server answer until the block ends."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def at_once(*calls: Callable[[], Any]) -> list[Any]:

@@ -43,9 +43,9 @@ def training_lines(rows: int = 20) -> bytes:
     return "\n".join(json.dumps(line) for line in lines).encode()
 
 
-def data_file(owner: User, rows: int = 20) -> DatasetFile:
+def data_file(owner: User, rows: int = 20, *, filename: str = "data.jsonl") -> DatasetFile:
     stream = io.BytesIO(training_lines(rows))
-    return store_file(owner=owner, stream=stream, filename="data.jsonl", now=database_now())
+    return store_file(owner=owner, stream=stream, filename=filename, now=database_now())
 
 
 def fake_node(*, name: str = "", **facts: Any) -> FakeNode:

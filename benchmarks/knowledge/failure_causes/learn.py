@@ -84,9 +84,7 @@ def judged(errors: Sequence[LabelledError]) -> tuple[Counter[str], Counter[str]]
     seen: Counter[str] = Counter()
     right: Counter[str] = Counter()
     for fold in range(FOLDS):
-        kept = [
-            error for error in errors if error.is_log and zlib.crc32(error.source.encode()) % FOLDS == fold
-        ]
+        kept = [error for error in errors if error.is_log and _fold(error.source) == fold]
         learnt = Learnt([error for error in errors if error not in kept])
         for error in kept:
             seen[error.cause] += 1

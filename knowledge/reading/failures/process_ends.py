@@ -30,12 +30,9 @@ _CODE = re.compile(
     re.I,
 )
 _SIGNAL = re.compile(rf"\bsignal[\s=:(]{{0,3}}(\d{{1,2}})\b|\bSIG({'|'.join(_NAMES)})\b")
-
-
 _MAY_TELL = re.compile(r"code|status|exited with|signal|SIG", re.I)  # quicker than the others
-_SENT = re.compile(
-    r"\b(?:closing|sending) (?:the )?(?:process|signal|SIG)", re.I
-)  # a launcher says of itself
+# A launcher says so of itself.
+_SENT = re.compile(r"\b(?:closing|sending) (?:the )?(?:process|signal|SIG)", re.I)
 
 
 def cause_of_ends(messages: Iterable[str]) -> tuple[str, int] | None:

@@ -40,8 +40,6 @@ _WORDS = {
 }  # fmt: skip
 _ENGLISH = {word: english for english, words in _WORDS.items() for word in words}
 _ANY = re.compile("|".join(map(re.escape, sorted(_ENGLISH, key=len, reverse=True))))
-
-
 _IN_ASCII = [word for word in _ENGLISH if word.isascii()]
 
 

@@ -21,18 +21,18 @@ def pauses_s(
     steps at which the log tells of an evaluation. One pause may be a hiccup, but the first evaluation comes
     again after as many steps.
     """
-    told = sorted(evaluated)
+    known = sorted(evaluated)
     at, extra = [], []
     for old, new in itertools.pairwise(moments):
         usual = (new[0] - old[0]) / rate
         if new[1] - old[1] - usual > max(LEAST_S, TIMES * usual):
-            first = bisect_left(told, old[0])
-            at.append(told[first] if first < len(told) and told[first] <= new[0] else new[0])
+            first = bisect_left(known, old[0])
+            at.append(known[first] if first < len(known) and known[first] <= new[0] else new[0])
             extra.append(new[1] - old[1] - usual)
     if not at:
         return 0.0
     apart = [new - old for old, new in itertools.pairwise(at)]
-    if not apart and told and at[0] == told[0]:
+    if not apart and known and at[0] == known[0]:
         apart = at
     if not apart:
         return 0.0

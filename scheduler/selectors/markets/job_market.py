@@ -127,7 +127,7 @@ def _idle(began_at: datetime, ended_at: datetime | None) -> LaneSpan:
 
 def _interrupted(attempt: Attempt) -> bool:
     """Did it end since a spot node went away, announced or not?"""
-    if attempt.outcome not in ("lost", "stopped", "killed"):
+    if attempt.outcome not in (Outcome.LOST, Outcome.STOPPED, Outcome.KILLED):
         return False
     spot = [claim.node for claim in attempt.claims.all() if claim.node.kind == NodeTerms.SPOT]
     if attempt.outcome == Outcome.LOST:

@@ -1,4 +1,4 @@
-"""A second server of language models, which shares no line with the first one.
+"""A second server of language models, whose protocol shares no line with the first one.
 
 It speaks HTTP by hand, checks requests as strictly as servers in use do, and words its answers in the ways
 of many of them: `STYLES` by name.
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import socketserver
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+
+from tests.harness.threads import served
 
 MODEL = "strict-1"
 REQUIRED = {"model", "messages"}
@@ -150,12 +151,6 @@ def strict_chat(
 
     server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
     chat.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with served(server):
         yield chat
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -12,6 +12,7 @@ import pytest
 
 from knowledge.language.chat import NoAnswer, ask
 from knowledge.language.server import ChatServer
+from tests.harness.threads import served
 
 EVERY_S, WITHIN_S, MOST = 0.05, 0.4, 400
 
@@ -37,15 +38,11 @@ def dripping(first: bytes, piece: bytes) -> Iterator[tuple[str, list[int]]]:
 
     server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", sent
-    finally:
-        ended.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with served(server):
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}", sent
+        finally:
+            ended.set()
 
 
 @pytest.mark.parametrize(

@@ -36,10 +36,7 @@ def page(client: Client, said: str, **more: str) -> tuple[str, list[dict[str, st
 
 @pytest.fixture
 def poems(person: User) -> DatasetFile:
-    file = world.data_file(person)
-    file.filename = "poems.jsonl"
-    file.save()
-    return file
+    return world.data_file(person, filename="poems.jsonl")
 
 
 def test_a_draft_is_what_a_submission_takes(api: APIClient, poems: DatasetFile) -> None:

@@ -24,10 +24,7 @@ SAID = "lora on builtin/tiny-llama with my poems, rank 8, 40 steps, call it haik
 
 @pytest.fixture
 def poems(person: User) -> DatasetFile:
-    file = world.data_file(person)
-    file.filename = "poems.jsonl"
-    file.save()
-    return file
+    return world.data_file(person, filename="poems.jsonl")
 
 
 def filled(browser: Client) -> dict[str, str]:

@@ -31,10 +31,7 @@ def sentence(seed: int) -> str:
 
 @pytest.fixture
 def verses(person: User) -> DatasetFile:
-    file = world.data_file(person)
-    file.filename = "verses.jsonl"
-    file.save()
-    return file
+    return world.data_file(person, filename="verses.jsonl")
 
 
 def test_a_draft_is_taken_or_was_complained_about(api: APIClient, verses: DatasetFile) -> None:
