@@ -15,7 +15,7 @@ from scheduler.core.changes.possible import ChangeKind, PossibleChange
 from scheduler.core.types import ClusterState, JobInfo, Plan, Start
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.trace import TraceJob
-from scheduler.simulator.settings import SimulationSettings
+from scheduler.simulator.settings import Act, ActKind, SimulationSettings
 from scheduler.simulator.world.ground_truth import RecordedTruth, Shares, Throughput
 from scheduler.simulator.world.predictions import Fidelity, PredictionModel
 from scheduler.states import PriorityClass
@@ -23,7 +23,7 @@ from scheduler.states import PriorityClass
 SPEED_UP = 0.85  # speed is so many GPUs to this power
 SIZES = (0.25, 0.5, 2.0)  # of the GPUs that a job asked for
 LEAST = 1e-6  # of a job, which counts as nothing
-JUST_BEFORE_S = 1.0  # a job that shall end now has ended when it is decided about the others
+JUST_BEFORE_S = 1.0  # a job that shall end now has ended when the others are decided on
 AT_ONCE = 1e9  # share of a job per second with which one ends that shall end now
 
 
@@ -42,7 +42,7 @@ def replayed(
     """Play the world again with the change; None if the job never started without it."""
     policy = ChangedPolicy(world, known, job.id, possible, change)
     cluster, jobs = world.scenario.cluster, world.scenario.trace.jobs
-    truth = Stretching(_ends_now(known, possible))
+    truth = Stretching(_ends_now(known, job, possible))
     predictions = PredictionModel(
         Fidelity.PERFORMANCE,
         world.scenario.truth(Fidelity.PERFORMANCE),
@@ -50,7 +50,8 @@ def replayed(
         error=ERROR,
         seed=world.seed,
     )
-    engine = Engine(jobs, cluster, policy, truth, predictions, SimulationSettings(restart_s=RESTART_S))
+    settings = SimulationSettings(restart_s=RESTART_S, acts=_paused(known, job, possible))
+    engine = Engine(jobs, cluster, policy, truth, predictions, settings)
     with suppress(Started):
         engine.run()
     without = world.next_start(job.id, known.now)
@@ -72,9 +73,19 @@ def _slower(asked: int, gpus: int) -> float:
     return (asked / gpus) ** SPEED_UP if gpus else 1.0
 
 
-def _ends_now(known: PlayInput, possible: PossibleChange) -> dict[str, float]:
-    """The job that shall end, with a share of it that is done just before."""
-    if possible.kind is not ChangeKind.JOB:
+def _paused(known: PlayInput, job: JobInfo, possible: PossibleChange) -> tuple[Act, ...]:
+    """A running job that shall be out of the way is paused for good."""
+    if possible.kind is not ChangeKind.JOB or possible.subject in job.awaits:
+        return ()
+    return (Act(known.now - JUST_BEFORE_S, possible.subject, ActKind.PAUSE),)
+
+
+def _ends_now(known: PlayInput, job: JobInfo, possible: PossibleChange) -> dict[str, float]:
+    """The job that others come after, with a share of it that is done just before.
+
+    Under a policy that stops jobs it may have been as far before, and lost it.
+    """
+    if possible.kind is not ChangeKind.JOB or possible.subject not in job.awaits:
         return {}
     ends = (one for one in known.state.jobs if one.id == possible.subject)
     return {one.id: max(LEAST, 1 - one.work_left - LEAST) for one in ends}
