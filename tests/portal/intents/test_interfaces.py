@@ -160,10 +160,10 @@ def test_a_question_is_buttons_that_fill_a_field(browser: Client, poems: Dataset
 
 
 def test_what_was_typed_is_escaped(browser: Client) -> None:
-    text, _ = page(browser, "<script>alert(1)</script> {{ 7*7 }} call it '<b>x</b>'")
+    text, _ = page(browser, "<script>alert(1)</script> {{ 77*90001 }} call it '<b>x</b>'")
     assert "<script>alert" not in text
     assert "<b>x" not in text
-    assert "49" not in text
+    assert "6930077" not in text
 
 
 @pytest.mark.parametrize("said", ["", "x" * 1001, "phi-4 \x00"])
