@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from trainer.self_tests import LinkTest, SpeedTest
+
 PROTOCOL = 1
 SUPPORTED_PROTOCOLS = (1,)
 
@@ -123,35 +125,6 @@ class GpuFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpeedRun:
-    """One training of a speed test.
-
-    params: of the recipe `sft`; every sample had its full length.
-    """
-
-    params: dict[str, Any]
-    tokens_per_s: float
-    peak_memory_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeedTest:
-    """A few training steps of an idle node on one of its GPUs or CPU slots.
-
-    test: its name, the same in every report. startup_s: of the process, up to the first step. busy_cores:
-    that other processes kept busy meanwhile. problem: why there are no figures.
-    """
-
-    test: str
-    gpu_model: str
-    model: str = ""
-    runs: tuple[SpeedRun, ...] = ()
-    startup_s: float | None = None
-    busy_cores: float | None = None
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
     """Facts of a node."""
 
@@ -166,6 +139,8 @@ class NodeFacts:
     market: str = ""  # the name of the market where it was rented
     held_models: tuple[str, ...] | None = None  # of the hub; None: it downloads others, or does not say
     speed_tests: tuple[SpeedTest, ...] = ()  # the newest of each model of GPU
+    link_tests: tuple[LinkTest, ...] = ()  # of one pair of GPUs for each way in which two relate
+    link_problem: str = ""  # why there are none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,6 +76,9 @@ class Node(models.Model):
     network = models.CharField(max_length=20, default="none")
     topology_declared = models.BooleanField(default=False, db_default=False)  # by its owner, not its driver
     topology_warning = models.CharField(max_length=500, blank=True, default="", db_default="")
+    # of its links by level (`LinkSpeed`), as it measured them, or why it could not
+    link_speeds = models.JSONField(default=list, db_default=models.Value([], models.JSONField()))
+    link_problem = models.CharField(max_length=500, blank=True, default="", db_default="")
     enrolled_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     declines = models.JSONField(default=list)  # times of recent declined starts, seconds since the epoch

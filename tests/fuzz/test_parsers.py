@@ -52,7 +52,9 @@ SPEED_TEST = {
     "startup_s": 1.0,
     "busy_cores": 0.0,
 }
-ENROL = {"protocol": PROTOCOL, "join_token": "fjoin-a", "name": "n", "facts": facts(speed_tests=[SPEED_TEST])}
+LINK_TEST = {"first": 0, "second": 1, "bytes_per_s": 1e10, "latency_s": 1e-5}
+FACTS = facts(speed_tests=[SPEED_TEST], link_tests=[LINK_TEST])
+ENROL = {"protocol": PROTOCOL, "join_token": "fjoin-a", "name": "n", "facts": FACTS}
 REPORT = {"seq": 1, "kind": "step", "body": {"step": 1, "total_steps": 2, "loss": 1.0}}
 CLAIM = {"claim": "c", "fence": 1, "phase": "running", "reason": "", "exit_code": None, "reports": [REPORT]}
 SYNC = {

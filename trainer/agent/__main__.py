@@ -13,6 +13,7 @@ from types import FrameType
 from trainer.agent.claims.prepare import RunPreparation
 from trainer.agent.errors import SetupError, UpgradeNeeded
 from trainer.agent.executors.table import EXECUTORS
+from trainer.agent.link_test import with_links
 from trainer.agent.logs import set_up
 from trainer.agent.loop import EXIT_UPGRADE, Agent
 from trainer.agent.node.discovery import discover
@@ -62,6 +63,7 @@ def build(settings: Settings) -> Agent:
     executor, enrolled = EXECUTORS[settings.executor](run_as), use_saved_token(portal, folder)
     if settings.speed_test and (enrolled or settings.join_token):
         facts = replace(facts, speed_tests=run_due(facts, workshop, executor))
+        facts = with_links(facts, workshop, executor)
     if not enrolled:
         enrol(portal, folder, settings, facts)
     return Agent(

@@ -23,11 +23,12 @@ import psutil
 
 from trainer.agent.claims.prepare import RunPreparation, prepare
 from trainer.agent.executors.base import Executor, Handle
-from trainer.agent.node import speed_tests
 from trainer.agent.node.gpu_idle import busy
+from trainer.agent.node.measured import speed_tests
 from trainer.agent.storage.folder import read_inside, read_json
 from trainer.agent.storage.text import clean_text, parse_object
-from trainer.protocol import GpuFacts, NodeFacts, Outcome, ReportKind, Spec, SpeedRun, SpeedTest
+from trainer.protocol import GpuFacts, NodeFacts, Outcome, ReportKind, Spec
+from trainer.self_tests import SpeedRun, SpeedTest
 
 log = logging.getLogger(__name__)
 
@@ -156,14 +157,16 @@ class _Trial:
             if load := self.executor.load(handle):
                 self.processor_s = load.processor_s
             time.sleep(LOOK_EVERY_S)
-        return f"its training left no result ({end.cause}, {end.code}): {self._last_words()}"
+        return f"its training left no result ({end.cause}, {end.code}): {last_words(self.folder)}"
 
-    def _last_words(self) -> str:
-        try:
-            text = clean_text(read_inside(self.folder, "log.txt").decode(errors="replace"), LOG_BYTES)
-        except OSError:
-            return ""
-        return (text.strip().splitlines() or [""])[-1][:300]
+
+def last_words(run: Path) -> str:
+    """The last line of a process's log."""
+    try:
+        text = clean_text(read_inside(run, "log.txt").decode(errors="replace"), LOG_BYTES)
+    except OSError:
+        return ""
+    return (text.strip().splitlines() or [""])[-1][:300]
 
 
 def _step(run: Path) -> int | None:

@@ -4,7 +4,13 @@ Standard library only; both sides use it. Unknown extra fields are ignored (an a
 than the portal); missing or wrong ones raise `ProtocolError` with the field's path.
 """
 
-from trainer.protocol_parsing.facts import MOST_GROUPS, parse_facts, parse_site, parse_speed_test
+from trainer.protocol_parsing.facts import (
+    MOST_GROUPS,
+    parse_facts,
+    parse_link_tests,
+    parse_site,
+    parse_speed_test,
+)
 from trainer.protocol_parsing.files import parse_file, safe_path
 from trainer.protocol_parsing.messages import parse_enrol, parse_sync
 from trainer.protocol_parsing.replies import parse_reply, parse_spec
@@ -14,6 +20,7 @@ __all__ = [
     "parse_enrol",
     "parse_facts",
     "parse_file",
+    "parse_link_tests",
     "parse_reply",
     "parse_site",
     "parse_spec",

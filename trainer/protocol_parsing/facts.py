@@ -1,19 +1,12 @@
-"""Parsing of what a node is: its GPUs, where they sit, and its speed tests."""
+"""Parsing of what a node is: its GPUs, where they sit, and what it measured."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from trainer.message_reader import Reader, storable
-from trainer.protocol import (
-    NODE_KINDS,
-    DeclaredSite,
-    GpuFacts,
-    NodeFacts,
-    ProtocolError,
-    SpeedRun,
-    SpeedTest,
-)
+from trainer.protocol import NODE_KINDS, DeclaredSite, GpuFacts, NodeFacts, ProtocolError
+from trainer.self_tests import LinkTest, SpeedRun, SpeedTest
 
 LEAST = 1e-9  # of figures above 0
 MOST_MODELS = 1024  # that lie on a node
@@ -72,6 +65,8 @@ def parse_facts(raw: Any, path: str = "facts") -> NodeFacts:
         # Agents from before it say nothing: they get every method, as they always did.
         cannot_train=reader.texts("cannot_train", 300),
         speed_tests=tuple(_speed_test(entry) for entry in reader.items("speed_tests", 64)),
+        link_tests=tuple(_link_test(entry, len(gpus)) for entry in reader.items("link_tests", 64)),
+        link_problem=storable(reader.text("link_problem", "", limit=500)),
         kind=_kind(reader),
         market=storable(reader.text("market", "", limit=100)),
         held_models=_held_models(reader),
@@ -112,6 +107,25 @@ def _speed_test(reader: Reader) -> SpeedTest:
         }
     return SpeedTest(
         test=reader.ident("test"), gpu_model=reader.text("gpu_model", limit=100), problem=problem, **figures
+    )
+
+
+def parse_link_tests(raw: Any, gpus: int) -> tuple[LinkTest, ...]:
+    """Link tests as an agent keeps them, of a node with so many GPUs."""
+    reader = Reader({"link_tests": raw}, "kept")
+    return tuple(_link_test(entry, gpus) for entry in reader.items("link_tests", 64))
+
+
+def _link_test(reader: Reader, gpus: int) -> LinkTest:
+    first = reader.whole("first", high=gpus - 1)
+    second = reader.whole("second", high=gpus - 1)
+    if first == second:
+        raise ProtocolError(f"{reader.path}.second", "must be another GPU than first")
+    return LinkTest(
+        first=first,
+        second=second,
+        bytes_per_s=reader.number("bytes_per_s", low=LEAST),
+        latency_s=reader.number("latency_s"),
     )
 
 

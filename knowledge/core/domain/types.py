@@ -47,11 +47,8 @@ class Interval:
 
     def scaled(self, factor: float) -> Interval:
         """This interval in another unit."""
-        return Interval(
-            self.value * factor,
-            None if self.low is None else self.low * factor,
-            None if self.high is None else self.high * factor,
-        )
+        low, high = (None if bound is None else bound * factor for bound in (self.low, self.high))
+        return Interval(self.value * factor, low, high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +121,9 @@ class Unsupported:
 class GpuPool:
     """Nodes that offer one GPU model at one price.
 
-    node_sizes: GPUs of each. memory_bytes: of the smallest GPU; pools of one model may differ.
-    cannot_train: methods that not all of its nodes can train. offline: its nodes that download no models.
+    node_sizes: GPUs of each. memory_bytes: of the smallest GPU; pools of one model may differ. cannot_train:
+    methods that not all of its nodes can train. offline: its nodes that download no models. links: bytes/s by
+    how close GPUs of a node lie, where nodes have measured it.
     """
 
     gpu_model: str
@@ -137,6 +135,7 @@ class GpuPool:
     network: str = "none"
     cannot_train: Mapping[str, Unsupported] = field(default_factory=dict, hash=False)
     offline: tuple[OfflineNode, ...] = ()
+    links: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +155,7 @@ class Inventory:
 class Workload:
     """The training data as a prediction needs it: row lengths as a histogram.
 
-    lengths: (tokens, rows) pairs in rising order; estimated from bytes until a trainer has counted
-    the tokens.
+    lengths: (tokens, rows) pairs in rising order; estimated from bytes until a trainer has counted the tokens
     """
 
     rows: int

@@ -29,17 +29,28 @@ BUS = {
 
 
 def rates_by_level(
-    predictor: BasePredictor, configs: Sequence[Config], c: ConfigTable, rates: Array
+    predictor: BasePredictor,
+    configs: Sequence[Config],
+    c: ConfigTable,
+    rates: Array,
+    measured: Sequence[Mapping[str, float]],
 ) -> list[dict[str, float]]:
     """Tokens/s of each configuration by level.
 
-    There are none where closeness makes no difference: on one GPU a node, on CPU slots, and on GPUs of whose
-    links nothing is stated. c: their columns. rates: as predicted with the catalogue's link, shape (n,).
+    There are none where closeness makes no difference: on one GPU a node, and on GPUs and CPU slots of whose
+    links nothing is stated or measured. c: their columns. rates: as predicted with the catalogue's link,
+    shape (n,). measured: bytes/s by level on the nodes of each, in place of what is stated of the bus. NVLink
+    stays the catalogue's, over which past runs were made: a rate that was learnt from them has it already.
     """
     usual = predictor.physics(c)
     found: list[dict[str, float]] = [{} for _ in configs]
     for level in LEVELS:
-        links = np.array([_link_bytes_s(x, predictor.catalogue, level) for x in configs])
+        links = np.array(
+            [
+                _link_bytes_s(x, predictor.catalogue, level, of_nodes.get(level))
+                for x, of_nodes in zip(configs, measured, strict=True)
+            ]
+        )
         known = np.where(np.isnan(links), c.link_bytes_s, links)
         slowed = rates * predictor.physics(replace(c, link_bytes_s=known)) / usual
         for row, link in enumerate(links):
@@ -56,12 +67,14 @@ def rate_at(by_level: Mapping[str, float], level: str) -> float | None:
     return next((by_level[word] for word in looser if word in by_level), None)
 
 
-def _link_bytes_s(config: Config, catalogue: Catalogue, level: str) -> float:
-    """The link of a level of the bus; NaN for others, and if none is stated."""
-    sheet = catalogue.gpu(config.gpu_model)
-    if level == NVLINK or config.number_gpus <= config.number_nodes or sheet.link not in BUS:
+def _link_bytes_s(config: Config, catalogue: Catalogue, level: str, measured: float | None) -> float:
+    """The link of a level of the bus; NaN if none is measured or stated."""
+    if level == NVLINK or config.number_gpus <= config.number_nodes:
         return np.nan
-    return PCIE_BYTES_S[level] * BUS[sheet.link]
+    if measured is not None:
+        return measured
+    link = catalogue.gpu(config.gpu_model).link
+    return PCIE_BYTES_S[level] * BUS[link] if link in BUS else np.nan
 
 
 def _is_linked(config: Config, catalogue: Catalogue) -> bool:

@@ -114,8 +114,9 @@ class Search:
         if not chosen:
             chosen = likeliest(found, scores, room & (scores.p_valid >= HOPELESS))[:RISKY_OPTIONS]
         rows = np.array(chosen, dtype=np.intp)
+        measured = [found.pool(row).links for row in chosen]
         by_level = rates_by_level(
-            self.predictor, [configs[row] for row in chosen], c.take(rows), scores.rate[rows]
+            self.predictor, [configs[row] for row in chosen], c.take(rows), scores.rate[rows], measured
         )
         made = [
             duration.option(

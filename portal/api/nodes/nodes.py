@@ -28,6 +28,7 @@ from portal.api.common.views import AdminApi
 from portal.clock import database_now
 from portal.node_package import BuildFailed, join_command
 from scheduler.core.market.types import NodeTerms
+from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Gpu, JoinToken, Node, NodeSpeedTest
 from scheduler.selectors.nodes import all_nodes, get_join_token, get_node, join_token_of, matching
 from scheduler.services.deletions import remove_node
@@ -68,6 +69,15 @@ class SpeedTestOut(serializers.ModelSerializer[NodeSpeedTest]):
         fields = ["gpu_model", "at", "measured_at", "startup_s", "busy_cores", "problem", "runs"]
 
 
+class LinkSpeedOut(serializers.Serializer[Any]):
+    """The slowest pair of GPUs that was measured at a level of closeness."""
+
+    gpu_model = serializers.CharField()
+    level = serializers.ChoiceField(choices=[level.word for level in TopologyLevel])
+    bytes_per_s = serializers.FloatField(help_text="Sent and received by each in an all-reduce of two.")
+    latency_s = serializers.FloatField()
+
+
 class NodeOut(serializers.ModelSerializer[Node]):
     cannot_train = serializers.DictField(
         child=serializers.CharField(),
@@ -83,6 +93,8 @@ class NodeOut(serializers.ModelSerializer[Node]):
     reason = serializers.SerializerMethodField(help_text="Of declines for administrators only.")
     gpus = GpuOut(many=True)
     speed_tests = SpeedTestOut(many=True, help_text="What it measured by itself while it was idle.")
+    link_speeds = LinkSpeedOut(many=True, help_text="Of the links between its GPUs, as it measured them.")
+    link_problem = serializers.CharField(help_text="Why they could not be measured.")
     currency = CurrencyField()
     market = serializers.CharField(
         source="market.name", default=None, allow_null=True, help_text="Where it was rented; null: nowhere."
@@ -110,6 +122,8 @@ class NodeOut(serializers.ModelSerializer[Node]):
                 "free_gpus",
                 "gpus",
                 "speed_tests",
+                "link_speeds",
+                "link_problem",
             ),
         ]
 

@@ -23,6 +23,7 @@ from portal.web.common.refusals import or_404, refusals_shown
 from portal.web.nodes.calibration import calibration_panel
 from portal.web.nodes.forms import DrainForm, PriceForm, ReasonForm
 from portal.web.nodes.nodes import visible_live_jobs
+from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Node
 from scheduler.selectors.cluster.topology import picture_of
 from scheduler.selectors.nodes import get_node, node_events
@@ -78,6 +79,7 @@ def _page(node: Node) -> dict[str, Any]:
     return {
         "events": node_events(node)[:EVENTS],
         "links": _links(node),
+        "link_speeds": [(link, TopologyLevel.of_word(link["level"]).phrase) for link in node.link_speeds],
         "speed_tests": node.speed_tests.all(),
         "verb": "drain" if gives_work else "resume",
         "verb_form": DrainForm() if gives_work else ReasonForm(),

@@ -15,6 +15,7 @@ from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.domain.offline_node import OfflineNode
 from knowledge.core.domain.types import GpuPool, Inventory, Unsupported
 from scheduler.core.market.types import NodeTerms
+from scheduler.core.placement.link_speeds import LinkSpeed
 from scheduler.core.policies.spot import SPOT
 from scheduler.models import Gpu, Market, Node
 from scheduler.selectors.policy import current_policy
@@ -119,7 +120,18 @@ def _pool(model: str, price: float, network: str, nodes: Sequence[_Node]) -> Gpu
         network=network,
         cannot_train=_lacks(nodes),
         offline=tuple(_offline(nodes)),
+        links=_links(model, nodes),
     )
+
+
+def _links(model: str, nodes: Collection[_Node]) -> dict[str, float]:
+    """The bytes/s at each level, as the slowest of these nodes has measured them."""
+    found: dict[str, float] = {}
+    for gpus in nodes:
+        for link in (LinkSpeed(**kept) for kept in gpus[0].node.link_speeds):
+            if link.gpu_model == model:
+                found[link.level] = min(link.bytes_per_s, found.get(link.level, link.bytes_per_s))
+    return found
 
 
 def _offline(nodes: Collection[_Node]) -> Iterator[OfflineNode]:

@@ -13,6 +13,7 @@ from knowledge.catalogue.portal_catalogue import portal_catalogue
 from portal.accounts.models import User
 from portal.accounts.services import audit, digest_of, hold_active
 from scheduler import hints
+from scheduler.core.placement.link_speeds import speeds_by_level
 from scheduler.core.placement.sites import topology_of
 from scheduler.errors import NodeRefused, OldProtocol
 from scheduler.models import Gpu, JoinToken, Node
@@ -95,6 +96,8 @@ def _free_name(wanted: str) -> str:
 
 def _write_facts(node: Node, facts: NodeFacts, now: datetime) -> None:
     topology = topology_of(facts.gpus)
+    models = [_canonical(gpu.model) for gpu in facts.gpus]
+    links = speeds_by_level(facts.link_tests, models, topology.sites)
     Node.objects.filter(pk=node.pk).update(
         hostname=facts.hostname,
         cores=facts.cores,
@@ -104,13 +107,15 @@ def _write_facts(node: Node, facts: NodeFacts, now: datetime) -> None:
         held_models=facts.held_models,
         topology_declared=topology.declared,
         topology_warning=topology.warning,
+        link_speeds=[link._asdict() for link in links],
+        link_problem=facts.link_problem,
     )
-    for gpu, site in zip_longest(facts.gpus, topology.sites):
+    for gpu, model, site in zip_longest(facts.gpus, models, topology.sites):
         Gpu.objects.update_or_create(
             node=node,
             index=gpu.index,
             defaults={
-                "model": _canonical(gpu.model),
+                "model": model,
                 "memory_bytes": gpu.memory_bytes,
                 "uuid": gpu.uuid,
                 "peak_flops": gpu.peak_flops,

@@ -15,8 +15,8 @@ from knowledge.core.domain.types import Config
 from knowledge.models import Execution
 from knowledge.services import record_speed_test, unlearn
 from scheduler.models import Node, NodeSpeedTest
-from trainer.protocol import SpeedRun, SpeedTest
 from trainer.recipes import RECIPES, ParamError
+from trainer.self_tests import SpeedRun, SpeedTest
 
 log = logging.getLogger(__name__)
 REPLACED = "replaced by a newer speed test of its node"

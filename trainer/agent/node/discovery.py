@@ -18,9 +18,9 @@ import psutil
 
 from trainer import __version__
 from trainer.agent.errors import SetupError
-from trainer.agent.node import speed_tests
 from trainer.agent.node.environment import IMPORT_FOLDER
 from trainer.agent.node.gpus import driver_facts, find_gpus
+from trainer.agent.node.measured import link_tests, speed_tests
 from trainer.agent.node.models import held
 from trainer.agent.node.topology import declared
 from trainer.agent.storage.folder import NodeFolder, read_json, write_json
@@ -56,6 +56,7 @@ def discover(
     software = _software()
     gpus = declared(gpus or cpu_slots(slots or max(1, cores - 1), memory, folder), topology)
     has_gpus = gpus[0].model != "cpu"
+    links = link_tests.known(folder, gpus, software)
     return NodeFacts(
         hostname=socket.gethostname()[:255],
         cores=cores,
@@ -64,6 +65,8 @@ def discover(
         software=software,
         cannot_train=cannot_train(software, has_gpus=has_gpus),
         speed_tests=speed_tests.known(folder, gpus),
+        link_tests=links.tests,
+        link_problem=links.problem,
         # Whole GiB, so that facts do not change with every log line.
         disk_free_bytes=shutil.disk_usage(folder.root).free // GIB * GIB,
         kind=kind,

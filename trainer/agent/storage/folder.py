@@ -4,6 +4,7 @@ DIR/token.json        the node token (mode 600)
 DIR/enrolment.json    the node token that was asked for, until an answer comes (mode 600)
 DIR/facts.json        what was measured once
 DIR/speed_tests.json  the newest speed test of each model of GPU
+DIR/link_tests.json   how fast the links between its GPUs are
 DIR/spool/CLAIM/      the agent's records of a claim; trainings cannot enter it
 DIR/runs/CLAIM/       the training's own folder
 DIR/models/           built-in and downloaded base models, shared by all trainings
@@ -90,6 +91,7 @@ class NodeFolder:
         self.enrolment_file = self.root / "enrolment.json"
         self.facts_file = self.root / "facts.json"
         self.speed_tests_file = self.root / "speed_tests.json"
+        self.link_tests_file = self.root / "link_tests.json"
         self._lock: int | None = None
 
     def prepare(self) -> None:

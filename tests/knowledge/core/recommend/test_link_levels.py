@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -46,9 +47,9 @@ def test_the_worked_example(method: str, gigabytes: float, expected: list[int]) 
     assert rates == pytest.approx(expected, rel=0.002)
 
 
-def by_level(x: Config) -> dict[str, float]:
+def by_level(x: Config, measured: Mapping[str, float] | None = None) -> dict[str, float]:
     c = columns([x], CATALOGUE)
-    [found] = rates_by_level(PRIOR, [x], c, PRIOR.physics(c))
+    [found] = rates_by_level(PRIOR, [x], c, PRIOR.physics(c), [measured or {}])
     return found
 
 
@@ -65,6 +66,23 @@ def test_a_model_without_nvlink_has_the_levels_of_its_bus() -> None:
     assert list(found) == ["pcie", "numa", "socket", "node"]
     assert rate_at(found, "nvlink") == found["pcie"]
     assert rate_at({}, "nvlink") is None
+
+
+def test_what_the_nodes_measured_replaces_what_is_stated_of_the_bus() -> None:
+    """By physics: twice the bytes a second take half the time of what is exchanged."""
+    stated, x = by_level(config("full")), config("full")
+    measured = by_level(x, {"numa": PCIE_BYTES_S["node"], "node": PCIE_BYTES_S["numa"], "nvlink": 1e9})
+    assert measured["numa"] == pytest.approx(stated["node"])
+    assert measured["node"] == pytest.approx(stated["numa"])
+    assert {level: measured[level] for level in ("nvlink", "pcie", "socket")} == {
+        level: stated[level] for level in ("nvlink", "pcie", "socket")
+    }
+
+
+def test_slots_and_unknown_links_have_the_levels_that_were_measured() -> None:
+    slots = replace(config("lora"), gpu_model="cpu", precision="float32")
+    assert list(by_level(slots, {"numa": 1e9, "node": 1e8})) == ["numa", "node"]
+    assert by_level(replace(slots, number_gpus=1), {"numa": 1e9}) == {}
 
 
 @pytest.mark.parametrize("gpus", [{"gpus": 1}, {"gpus": 2, "number_nodes": 2}, {"gpu_model": "cpu"}])

@@ -17,10 +17,11 @@ from trainer.agent import speed_test
 from trainer.agent.claims.prepare import RunPreparation
 from trainer.agent.executors.base import Launch
 from trainer.agent.executors.process import ProcessExecutor
-from trainer.agent.node import speed_tests
+from trainer.agent.node.measured import speed_tests
 from trainer.agent.node.network import Site
 from trainer.agent.storage.folder import NodeFolder
-from trainer.protocol import GpuFacts, NodeFacts, SpeedTest
+from trainer.protocol import GpuFacts, NodeFacts
+from trainer.self_tests import SpeedTest
 
 # Trainings that take steps until they are told to stop, or as their mode says.
 TRAINER = """

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trainer.agent.storage.folder import NodeFolder, read_json, write_json
-from trainer.protocol import GpuFacts, NodeFacts, ProtocolError, SpeedTest, to_json
+from trainer.protocol import GpuFacts, NodeFacts, ProtocolError, to_json
 from trainer.protocol_parsing import parse_speed_test
+from trainer.self_tests import SpeedTest
 
 MODEL = "builtin/tiny-llama"
 # (tokens of a sample, samples at a time, micro-batches): usual ones of short jobs. Those that need least

@@ -1,0 +1,1 @@
+"""Measurements of this node, kept in its folder and told with its facts."""
