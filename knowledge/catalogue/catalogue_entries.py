@@ -11,7 +11,7 @@ from django.db import transaction
 from knowledge.catalogue.hf_config_reading import CannotAdd, check_sizes
 from knowledge.catalogue.portal_catalogue import forget_entries
 from knowledge.catalogue.shipped_catalogue import shipped_catalogue
-from knowledge.core.analytic import config_table
+from knowledge.core.analytic import links
 from knowledge.core.domain.catalogue import GIB, GpuModel, UnknownModel
 from knowledge.core.domain.hf_config import model_from_config
 from knowledge.models import CatalogEntry
@@ -21,7 +21,7 @@ from trainer.protocol import RANDOM_MODEL
 
 LONGEST_GPU, LONGEST_MODEL = 100, 300
 LARGEST = {"memory_gib": 10_000, "tflops": 100_000, "bandwidth_gb_s": 1_000_000}
-LINKS = tuple(link for link in config_table.LINKS if link != "memory")
+LINKS = tuple(link for link in links.LINKS if link != "memory")
 
 
 def add_model(*, text: str, name: str, now: datetime, actor: User | None = None) -> CatalogEntry:
@@ -68,7 +68,7 @@ def add_gpu(
         fp32_flops=peak / 2,  # tf32 units run at about half of the bf16 rate
         bandwidth_bytes_s=bandwidth_gb_s * 1e9,
         link=link,
-        link_bytes_s=config_table.LINKS[link].bytes_s,
+        link_bytes_s=links.LINKS[link].bytes_s,
     )
     return _store(CatalogEntry.Kind.GPU, name, asdict(gpu), now, actor)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
-from knowledge.core.analytic.config_table import NETWORK_BYTES_S
+from knowledge.core.analytic.links import NETWORK_BYTES_S
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Goal, GpuPool, Inventory, Workload
 from knowledge.core.recommend.objectives import needed_limit, why_needed

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowledge.core.analytic import stack
+from knowledge.core.analytic.links import LINKS, NETWORK_BYTES_S, RACKS
 from knowledge.core.domain import adapted_layers, config_space, layer_kinds
 from knowledge.core.domain.arrays import Array, Mask, Names
 from knowledge.core.domain.catalogue import Catalogue
@@ -55,6 +56,7 @@ class ConfigTable:
     cast_norms: Mask  # layer norms and powers are computed in float32
     lifted: Mask  # so, or by autocast, is the stream between layers on 4-bit weights
     widened: Mask  # FSDP computes with float32 between layers
+    ours: Mask  # our trainer: its optimiser is fused, and every micro-step reduces what FSDP shards
     repeated: Mask  # keys and values are copied for all heads, as by kernels of GPUs before Ampere
     state_bytes: Array  # per trained parameter: weight, gradient, optimiser
     network_bytes_s: Array
@@ -130,9 +132,20 @@ class ConfigTable:
 
     @cached_property
     def shards(self) -> Array:
-        """GPUs that share one copy of the weights."""
+        """GPUs that share one copy of the weights, in the mean over all."""
         fsdp = np.where(self.hybrid, self.gpus / self.nodes, self.gpus)
-        return np.where(self.fsdp, fsdp, self.model_parallel)
+        held = (self.parameters - self.apart) / fsdp + self.apart / np.maximum(self.expert_parallel, 1)
+        return np.where(self.fsdp, self.parameters / held, self.model_parallel)
+
+    @cached_property
+    def apart(self) -> Array:
+        """Weights of experts that GPUs share.
+
+        FSDP leaves them out: as many GPUs hold a copy together, and others another copy (ScatterMoE of
+        fms-acceleration: "default of 1 means experts are not sharded and operate in pure replication").
+        """
+        routed = self.layers * self.experts * self.mlp_matrices * self.hidden * self.expert_width
+        return np.where(self.fsdp & (self.expert_parallel > 0), routed, 0.0)
 
     @cached_property
     def lora_parameters(self) -> Array:
@@ -140,33 +153,6 @@ class ConfigTable:
         return np.where(self.adapter, self.lora_r * self.adapted, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """How GPUs of a node are joined. bytes_s: of one GPU, each way, on the data sheet.
-
-    usable: the share of it that a ring's bus bandwidth reaches.
-    """
-
-    bytes_s: float
-    usable: float
-
-
-LINKS = {
-    "nvlink2": Link(150e9, 0.767),
-    "nvlink3": Link(300e9, 0.767),
-    "nvlink4": Link(450e9, 0.822),
-    "nvlink5": Link(900e9, 0.822),
-    "nvlink5-rack": Link(900e9, 0.822),
-    "xgmi": Link(448e9, 0.513),
-    "roce": Link(300e9, 0.5),
-    "pcie3": Link(15.75e9, 0.508),
-    "pcie4": Link(31.5e9, 0.508),
-    "pcie5": Link(63e9, 0.444),
-    "memory": Link(1e9, 1.0),  # processes of one CPU node, gloo over loopback
-}
-RACKS = {"nvlink5-rack": 72}  # GPUs of several nodes that one switch joins (NVL72)
-# Between nodes: 100 Gb/s Ethernet and 200 Gb/s links of the shipped history; an unknown network is TCP.
-NETWORK_BYTES_S = {"none": 1e9, "tcp": 8e9, "roce": 35e9, "infiniband": 35e9}
 DEFAULT_LORA_R = 16
 # Linear layers of a usual layer that have an adapter.
 ADAPTED_LAYERS = {adapted_layers.ALL_LINEAR: 7, adapted_layers.ATTENTION: 4, adapted_layers.QUERY_VALUE: 2}
@@ -205,6 +191,7 @@ def columns(
         cast_norms=np.array([stack.casts_norms(c) for c in configs], dtype=bool),
         lifted=np.array([stack.lifts(c, catalogue) for c in configs], dtype=bool),
         widened=np.array([stack.widens(c) for c in configs], dtype=bool),
+        ours=np.array([stack.is_ours(c) for c in configs], dtype=bool),
         repeated=np.array([stack.repeats(c, catalogue) for c in configs], dtype=bool),
         settings=_settings(configs),
         **_model_facts(configs, catalogue),

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from knowledge.core.analytic import activations
+from knowledge.core.analytic import activations, gathered
 from knowledge.core.analytic.config_table import ConfigTable
+from knowledge.core.analytic.gathered import QUANTIZED_BYTES
 from knowledge.core.domain.arrays import Array
 
 MEMORY_MARGIN = 1.08  # fragmentation and what nobody counts
@@ -23,7 +24,6 @@ EXPERT_WIDTH = 600.0  # expert width at which grouped matrix products reach half
 USABLE = 0.98  # of a GPU's memory: the driver keeps the rest
 CONTEXT_BYTES, CONTEXT_SHARE = 0.15e9, 0.005  # of a CUDA context, which grows with the GPU
 CACHED_SHARE = 0.03  # of activations and logits: what the allocator rounds up and cannot put together
-QUANTIZED_BYTES = 0.516  # of a weight in 4 bits with its scales, quantised themselves (Dettmers et al. 2023)
 CPU_CONTEXT_BYTES = 0.65e9  # interpreter, libraries and their pools of a CPU process, measured
 COLLECTED_COPIES = 10  # how much more of a collected layer was held than is needed, read off the history
 HOP_S, CROSS_NODE_HOP_S = 10e-6, 30e-6
@@ -43,6 +43,8 @@ class Memory:
     adapters: Array
     cached: Array
     context: Array
+    gathered: Array
+    copies: Array
 
     @property
     def total(self) -> Array:
@@ -56,6 +58,8 @@ class Memory:
             + self.adapters
             + self.cached
             + self.context
+            + self.gathered
+            + self.copies
         )
 
 
@@ -119,7 +123,7 @@ def memory(c: ConfigTable) -> Memory:
     width = np.where(c.float32 | c.upcast, 4.0, 2.0)
     in_4_bits = QUANTIZED_BYTES * c.blocks + width * (c.parameters - c.blocks)
     frozen = np.where(c.quantized, in_4_bits, width * c.parameters)
-    stored = np.where(c.fsdp, 4.0, activations.residual_bytes(c))
+    stored = np.where(c.fsdp, np.where(c.state_bytes == 16, 4.0, 2.0), activations.residual_bytes(c))
     weights = np.where(c.adapter, frozen, stored * c.parameters)
     trained = np.where(c.adapter, 0.0, c.parameters)
     gradients = trained * np.where(c.state_bytes == 16, stored, 2.0)
@@ -129,14 +133,21 @@ def memory(c: ConfigTable) -> Memory:
     working = activations.in_work(c, layer)
     kept = _activation_bytes(c, layer, working, logits)
     forward = kept + activations.of_weight_copies(c)
+    forward = forward - _given_way(c, forward, gradients / c.shards)
+    cached = np.where(c.cpu, 0.0, np.minimum(working, logits) + CACHED_SHARE * (kept + logits))
+    # A step's copies come when activations and logits are gone, and take their blocks, as a start's do.
+    of_start = gathered.of_start(c) - (gradients + states) / c.shards
+    copies = np.maximum(gathered.of_step(c, stored), of_start) - forward - logits - cached
     whole = Memory(
         weights=(weights + towers) / c.shards,
         gradients=gradients / c.shards,
         optimizer=states / c.shards,
-        activations=forward - _given_way(c, forward, gradients / c.shards),
+        activations=forward,
         logits=logits,
         adapters=_adapter_bytes(c) * c.lora_parameters,
-        cached=np.where(c.cpu, 0.0, np.minimum(working, logits) + CACHED_SHARE * (kept + logits)),
+        cached=cached,
+        gathered=gathered.of_layers(c) + gathered.of_root(c) + gathered.of_whole_gradients(c),
+        copies=np.maximum(0.0, copies),
         context=np.where(c.cpu, CPU_CONTEXT_BYTES, CONTEXT_BYTES + CONTEXT_SHARE * c.memory),
     )
     return replace(whole, optimizer=np.where(c.paged, _resident(c, whole), whole.optimizer))
@@ -149,27 +160,17 @@ def paging_bytes(c: ConfigTable) -> Array:
 
     Pages are used in turn, so where they do not all fit, each is gone when its turn comes. States
     that no GPU has room for must be paged as well, or nothing runs: a configuration that does not
-    state its optimiser counts as paged in that case.
+    state its optimiser counts as paged in that case, and as short of room in every micro-step.
     """
     if not (c.paged | c.silent).any():
         return np.zeros(len(c))
     found = memory(replace(c, paged=np.zeros(len(c), dtype=bool)))
-    crowded = found.total + COLLECTED_COPIES * collected(c) > USABLE * c.memory
+    held = found.total - found.gathered - found.copies
+    crowded = held + COLLECTED_COPIES * gathered.of_layers(c) > USABLE * c.memory
     impossible = found.weights + found.gradients + found.optimizer + found.context > c.memory
-    return np.where((c.paged & crowded) | (c.silent & impossible), 2 * found.optimizer, 0.0)
-
-
-def collected(c: ConfigTable) -> Array:
-    """Return the bytes that a GPU holds of layers put together from shards.
-
-    These are the layer in use, the next one, and the gradients of the layer.
-
-    They are not part of `memory`, which agrees with usual layers; mixtures of experts have layers
-    of gigabytes.
-    """
-    layer = np.where(c.quantized, QUANTIZED_BYTES, np.where(c.float32, 4.0, 2.0)) * c.blocks / c.layers
-    copies = np.where(c.adapter, 2.0, 3.0)
-    return np.where(c.fsdp & (c.gpus > 1), copies * layer, 0.0)
+    times = np.where(c.paged & crowded, 1.0, np.where(c.silent & impossible, c.accumulation, 0.0))
+    moved: Array = 2 * times * found.optimizer
+    return moved
 
 
 def fits(c: ConfigTable) -> Array:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from knowledge.core.analytic import cost_model
+from knowledge.core.analytic import cost_model, gathered
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.analytic.least_squares import fit_weights, masked, shares
 from knowledge.core.domain.arrays import Array
@@ -25,6 +25,8 @@ HOLDERS = (
     "adapters",
     *2 * ("cached",),
     *2 * ("context",),
+    GATHERED,
+    "copies",
 )
 ROBUST = 0.15  # errors of ln(bytes) beyond this count linearly
 
@@ -34,21 +36,21 @@ def peak_parts(c: ConfigTable) -> Array:
     stated = cost_model.memory(c)
     states = stated.weights + stated.gradients + stated.optimizer
     full, sharded = ~c.adapter, c.fsdp
-    width = np.where(c.float32, 4.0, 2.0)
-    embeddings = np.where(sharded, c.parameters - c.blocks, 0.0)
+    root = gathered.of_root(c)
     parts = [
         *masked(sharded, np.where(full, states, 0.0)),
         *masked(sharded, np.where(full, 0.0, states)),
         *masked(sharded, np.where(c.checkpointing, stated.activations, 0.0)),
         np.where(c.checkpointing, 0.0, stated.activations),
         *masked(c.fused, stated.logits),
-        np.where(full, 4 * embeddings, 0.0),
-        np.where(full, 0.0, width * embeddings),
-        *masked(full, cost_model.collected(c)),
+        *masked(full, root),
+        *masked(full, gathered.of_layers(c)),
         stated.adapters,
         *masked(c.fused, stated.cached),
         stated.context,
         np.where(sharded, stated.context, 0.0),
+        gathered.of_whole_gradients(c),
+        stated.copies,
     ]
     return np.column_stack(parts)
 

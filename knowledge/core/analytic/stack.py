@@ -78,8 +78,12 @@ def casts_norms(config: Config) -> bool:
 
 
 def widens(config: Config) -> bool:
-    """Tell whether FSDP keeps float32 between layers; its mixed precision does not."""
-    return is_fsdp(config) and (config.software or "").startswith(WIDENING)
+    """Tell whether FSDP keeps float32 between layers, as autocast makes it.
+
+    Its own mixed precision does not. Nor does it where all is in 16 bits, optimiser states and all.
+    """
+    plain = config.method == "full" and config.optimizer_state == "adamw-bf16"
+    return is_fsdp(config) and not plain and (config.software or "").startswith(WIDENING)
 
 
 def repeats(config: Config, catalogue: Catalogue) -> bool:

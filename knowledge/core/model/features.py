@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from knowledge.core.analytic import cost_model
+from knowledge.core.analytic import cost_model, gathered
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array
@@ -78,7 +78,7 @@ def physics(c: ConfigTable) -> dict[str, Array]:
         "log_pressure": np.log(memory.total / c.memory),
         "states_share": (memory.weights + memory.gradients + memory.optimizer + memory.adapters) / c.memory,
         "activation_share": (memory.activations + memory.logits) / c.memory,
-        "collected_share": cost_model.collected(c) / c.memory,
+        "collected_share": gathered.of_layers(c) / c.memory,
         "fsdp": c.fsdp.astype(float),
         "paged": c.paged.astype(float),
         "paging": np.log1p(cost_model.paging_bytes(c) / 1e9),

@@ -13,12 +13,20 @@ from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, Option
 from knowledge.core.model.fitted_model import FittedModel, hardware_kind
 
-NAMES = {"cached": "cached blocks", "context": "overhead", "optimizer": "optimiser"}
+NAMES = {
+    "cached": "cached blocks",
+    "context": "overhead",
+    "optimizer": "optimiser",
+    "gathered": GATHERED,
+    "copies": "working copies",
+}
 SOFTWARE = (
     "activations",
     "logits",
     "cached",
     GATHERED,
+    "gathered",
+    "copies",
 )  # what hangs on the software, and so bears what physics misses
 SMALLEST = 0.005  # of the peak: smaller parts are told together, but for the base weights
 ALWAYS, REST = "weights", "all else"

@@ -47,14 +47,14 @@ class PeakEffects:
 
 EFFECTS = PeakEffects(
     terms={
-        "states": TermSpread(0.23, 0.11),
-        "activations": TermSpread(0.11, 0.10),
-        "logits": TermSpread(0.17, 0.15),
-        "overhead": TermSpread(0.13, 0.78),
-        "gathered": TermSpread(0.93, 0.24),
+        "states": TermSpread(0.08, 0.12),
+        "activations": TermSpread(0.10, 0.10),
+        "logits": TermSpread(0.24, 0.12),
+        "overhead": TermSpread(0.14, 0.81),
+        "gathered": TermSpread(0.30, 0.12),
     },
-    alike=0.06,
-    kind=0.10,
+    alike=0.08,
+    kind=0.09,
     run=0.07,
 )
 
@@ -129,18 +129,14 @@ class PeakKernel:
 
 
 def term_shares(c: ConfigTable) -> dict[str, Array]:
-    """Return each term's share of the peak by physics, (n,).
-
-    Tensors that are put together from shards come on top of it, in as many copies as the history shows.
-    """
+    """Return each term's share of the peak by physics, (n,)."""
     stated = cost_model.memory(c)
-    copies = np.where(c.adapter, 1.0, cost_model.COLLECTED_COPIES)
     found = {
         "states": stated.weights + stated.gradients + stated.optimizer + stated.adapters,
         "activations": stated.activations,
         "logits": stated.logits,
         "overhead": stated.cached + stated.context,
-        "gathered": copies * cost_model.collected(c),
+        "gathered": stated.gathered + stated.copies,
     }
     return {name: held / stated.total for name, held in found.items()}
 

@@ -30,6 +30,8 @@ REQUIRED = (
 TOO_FAST = "this protocol's Mistral rows are about four times faster than the same runs elsewhere"
 NETWORKS = {True: "roce", False: "tcp", None: None}
 METHODS = ("full", "lora", "gptq-lora", "qlora", "prompt-tuning")
+PAGED_VERSION, USUAL_ACCUMULATION = "2.7.1", 4
+HALF, IN_16_BITS = ("bfloat16", "float16"), "adamw-bf16"
 
 
 def parse(text: str, catalogue: Catalogue) -> list[Measurement]:
@@ -54,11 +56,22 @@ def _row(cells: Cells) -> Measurement:
         effective_batch_size=batch * config.gradient_accumulation_steps,
         tokens_per_second=cells.number("dataset_tokens_per_second", 1e-6),
         runtime_s=cells.number("train_runtime", 1e-3) if whole else None,
-        peak_memory_fraction=None if memory is None else min(1.0, memory / 100),
+        peak_memory_fraction=None if memory is None else _of_programs(memory / 100, cells, config),
         learn=not too_fast,
         learn_validity=complete or bool(re.fullmatch(r"page:\d+", origin)),
         flag_reason=TOO_FAST if too_fast else "",
     )
+
+
+def _of_programs(share: float, cells: Cells, config: Config) -> float:
+    """Return the share of a GPU's memory that programs held.
+
+    The source's shares reach 99.99 % of a GPU of which programs get 99 %: they count what the driver keeps,
+    as NVML's first `nvmlDeviceGetMemoryInfo` does. A full GPU stays full.
+    """
+    sheet = cells.catalogue.gpu(config.gpu_model)
+    programs = (sheet.usable_bytes or sheet.memory_bytes) / sheet.memory_bytes
+    return 1.0 if share >= programs else round(max(0.0, share - (1 - programs)), 6)
 
 
 def _config(cells: Cells, batch: int, protocol: str | None) -> Config:
@@ -79,7 +92,7 @@ def _config(cells: Cells, batch: int, protocol: str | None) -> Config:
         gradient_checkpointing=True,
         reentrant_checkpointing=_reentrant(cells),
         fast_kernels=_fast_kernels(cells),
-        optimizer_state=_optimizer(cells),
+        optimizer_state=_optimizer(cells, method),
         padding_free=False,
         expert_parallel=cells.whole("fast_moe"),
         sharding=_sharding(cells, gpus, nodes),
@@ -117,8 +130,17 @@ def _protocol(cells: Cells) -> str | None:
 
 
 def _accumulation(cells: Cells) -> int:
+    """Return the micro-steps of a step.
+
+    The source's actuator takes 4 where nothing is said (IBM/ado, `gradient_accumulation_steps` in
+    `experiments/common.py`), and all silent runs that tell their steps did a multiple of 4, but for those of
+    one version, whose others state 1.
+    """
     stated = _inside(cells, "gradient_accumulation_steps")
-    return max(1, int(float(stated))) if stated else cells.whole("gradient_accumulation_steps", 1) or 1
+    if stated:
+        return max(1, int(float(stated)))
+    usual = 1 if _version(cells) == PAGED_VERSION else USUAL_ACCUMULATION
+    return cells.whole("gradient_accumulation_steps", 1) or usual
 
 
 def _version(cells: Cells) -> str | None:
@@ -130,21 +152,34 @@ def _sharding(cells: Cells, gpus: int, nodes: int) -> str:
 
     Its runs on 16 and 32 GPUs need the memory of 8, and are as fast with TCP as with RDMA.
     """
-    older = _version(cells) in (None, "2.4.0") and _optimizer(cells) is None and _reentrant(cells) is None
+    older = _version(cells) in (None, "2.4.0") and not _is_paged(cells) and _reentrant(cells) is None
     if nodes > 1 and gpus == 8 * nodes and older:
         return HYBRID
     return "fsdp" if gpus > 1 else "none"
 
 
-def _optimizer(cells: Cells) -> str | None:
-    """Return which states the optimiser keeps.
+def _is_paged(cells: Cells) -> bool:
+    """Whether optimiser states move to the host where memory is short.
 
     All runs of one version that state it had the paged optimiser, so its silent runs count as
     paged.
     """
     stated = cells.text("optim") or _inside(cells, "optim", r"\w+")
-    silent = stated is None and _version(cells) == "2.7.1"
-    return PAGED if stated == "paged_adamw_32bit" or silent else None
+    return stated == "paged_adamw_32bit" or (stated is None and _version(cells) == PAGED_VERSION)
+
+
+def _optimizer(cells: Cells, method: str) -> str | None:
+    """Return which states the optimiser keeps.
+
+    Elsewhere the actuator takes `adamw_torch` without mixed precision (IBM/ado, `optim` and
+    `accelerate_config_mixed_precision` in `experiments/common.py`): its states are as wide as the weights,
+    16 bits. Which width adapters have is peft's choice, and left open, and so is the optimiser of copies that
+    leave out the software's version.
+    """
+    if _is_paged(cells):
+        return PAGED
+    told = method == "full" and _version(cells) is not None
+    return IN_16_BITS if told and cells.text("torch_dtype") in HALF else None
 
 
 def _reentrant(cells: Cells) -> bool | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import knowledge
-from knowledge.core.analytic import config_table
+from knowledge.core.analytic import config_table, links
 from knowledge.core.domain.catalogue import UnknownModel
 from knowledge.core.domain.types import Config, GpuPool, Inventory
 from tests.knowledge.conftest import CATALOGUE, GIB
@@ -87,7 +87,7 @@ def test_every_gpu_has_the_figures_a_prediction_needs_and_says_where_from(gpu_mo
     if row["usable_gib"]:
         assert 0.96 < _figure(row, "usable_gib") / _figure(row, "memory_gib") < 1
     assert CATALOGUE.gpu(gpu_model).peak_flops(None) > 1e9
-    assert row["link"] in config_table.LINKS
+    assert row["link"] in links.LINKS
     assert row["source"]
 
 

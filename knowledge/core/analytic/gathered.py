@@ -1,0 +1,76 @@
+"""Weights and gradients put together from shards, and a step's copies.
+
+Stacks hold them for a while beside a model's states. FSDP (Zhao et al., VLDB 2023) puts a layer together when
+it is used, and the next one ahead of time (BACKWARD_PRE); its root unit, embeddings and head, stays together
+for a whole step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from knowledge.core.analytic.config_table import ConfigTable
+from knowledge.core.domain.arrays import Array, Mask
+
+QUANTIZED_BYTES = 0.516  # of a weight in 4 bits with its scales, quantised themselves (Dettmers et al. 2023)
+
+
+def of_layers(c: ConfigTable) -> Array:
+    """Bytes of the layer in use, of the next one, and of its gradients, (n,)."""
+    found: Array = np.where(c.adapter, 2.0, 3.0) * _layer(c)
+    return found
+
+
+def of_root(c: ConfigTable) -> Array:
+    """Bytes of embeddings, head and norms, and of gradients if they learn, (n,)."""
+    found: Array = np.where(c.adapter, 1.0, 2.0) * _root(c)
+    return found
+
+
+def of_start(c: ConfigTable) -> Array:
+    """Bytes that the allocator keeps of how FSDP sharded the largest unit, (n,).
+
+    When a model is wrapped, each unit lies on the GPU as it was, as one flat tensor, and padded
+    (`FlatParamHandle`); activations take its blocks later. Our trainer's FSDP2 makes no flat tensors.
+    """
+    return np.where(c.ours, 0.0, 3.0 * np.maximum(_layer(c), _root(c)))
+
+
+def of_whole_gradients(c: ConfigTable) -> Array:
+    """Bytes of gradients that wait, whole, for a step's last micro-step, (n,).
+
+    With accumulation Accelerate leaves them whole on each GPU (`no_sync` of PyTorch's FSDP: "will accumulate
+    the full model gradients (instead of gradient shards)"). Our trainer reduces in every micro-step.
+    """
+    whole = _sharded(c) & (c.accumulation > 1) & ~c.adapter & ~c.ours
+    return np.where(whole, _width(c) * (c.parameters - c.apart), 0.0)
+
+
+def of_step(c: ConfigTable, stored: Array | float) -> Array:
+    """Bytes of the copies that an optimiser makes while it updates weights, (n,).
+
+    PyTorch's AdamW works on all tensors of a GPU at once unless it is fused, and holds one more copy of what
+    it updates ("foreach ... uses ~ sizeof(params) more peak memory"). Paged and 8-bit states are updated in
+    place. stored: bytes of a weight that learns.
+    """
+    copied = ~c.adapter & ~c.ours & ~c.paged & ~c.cpu & (c.state_bytes != 6)
+    return np.where(copied, stored * c.parameters / c.shards, 0.0)
+
+
+def _layer(c: ConfigTable) -> Array:
+    """Bytes of one layer put together; experts that GPUs share are no part of it."""
+    width = np.where(c.quantized, QUANTIZED_BYTES, _width(c))
+    return np.where(_sharded(c), width * (c.blocks - c.apart) / c.layers, 0.0)
+
+
+def _root(c: ConfigTable) -> Array:
+    return np.where(_sharded(c), _width(c) * (c.parameters - c.blocks), 0.0)
+
+
+def _sharded(c: ConfigTable) -> Mask:
+    found: Mask = c.fsdp & (c.gpus > 1)
+    return found
+
+
+def _width(c: ConfigTable) -> Array:
+    return np.where(c.float32, 4.0, 2.0)

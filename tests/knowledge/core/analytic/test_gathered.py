@@ -1,0 +1,91 @@
+"""What FSDP puts together, what no step reduced yet, and what a step copies.
+
+Allocated bytes are those that fms-acceleration published of Mistral 7B (`mem_peak_torch_mem_alloc_in_bytes`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from knowledge.core.analytic import cost_model, gathered
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.domain.types import Config
+from tests.knowledge.conftest import CATALOGUE
+
+LLAMA = Config(
+    model_name="meta-llama/Llama-3.1-8B",
+    method="full",
+    gpu_model="A100-SXM4-80GB",
+    number_gpus=8,
+    tokens_per_sample=512,
+    per_device_batch_size=1,
+    precision="bfloat16",
+    gradient_checkpointing=True,
+    optimizer_state="adamw-bf16",
+    sharding="fsdp",
+)
+MISTRAL = replace(LLAMA, model_name="mistralai/Mistral-7B-v0.1", tokens_per_sample=4096)
+OURS = replace(LLAMA, optimizer_state="adamw-fp32", chunked_loss=True)
+
+
+def test_layers_put_together_from_shards_cost_experts_gigabytes() -> None:
+    alone, mixture = replace(LLAMA, number_gpus=1), replace(LLAMA, model_name="mistralai/Mixtral-8x7B-v0.1")
+    shared = replace(mixture, expert_parallel=8)
+    several = columns([alone, LLAMA, replace(LLAMA, method="lora"), mixture, shared], CATALOGUE)
+    assert gathered.of_layers(several) / 1e9 == pytest.approx([0.0, 1.31, 0.87, 8.7, 0.25], abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "state", "batch", "allocated_gib"),
+    [(1, "adamw-bf16", 4, 67.46), (2, "adamw-bf16", 2, 33.74), (2, "adamw-fp32", 2, 67.46)],
+)
+def test_states_and_a_step_s_copies_are_what_pytorch_allocated(
+    gpus: int, state: str, batch: int, allocated_gib: float
+) -> None:
+    c = columns([replace(MISTRAL, number_gpus=gpus, optimizer_state=state)], CATALOGUE)
+    stated = cost_model.memory(c)
+    states = stated.weights + stated.gradients + stated.optimizer
+    width = 4.0 if state == "adamw-fp32" else 2.0
+    copies = gathered.of_step(c, width)
+    assert (states + copies)[0] / 2**30 == pytest.approx(allocated_gib, rel=0.001)
+
+
+@pytest.mark.parametrize(("gpus", "allocated_gib"), [(2, 36.37), (4, 26.12), (8, 20.95)])
+def test_with_accumulation_gradients_stay_whole_on_each_gpu(gpus: int, allocated_gib: float) -> None:
+    """Four samples of some 280 tokens each, two micro-steps a step."""
+    accumulated = replace(
+        MISTRAL, number_gpus=gpus, tokens_per_sample=280, per_device_batch_size=4,
+        gradient_accumulation_steps=2,
+    )  # fmt: skip
+    c = columns([accumulated], CATALOGUE)
+    stated = cost_model.memory(c)
+    while_computing = stated.weights + stated.optimizer + stated.gathered + stated.activations + stated.logits
+    assert while_computing[0] / 2**30 == pytest.approx(allocated_gib, rel=0.06)
+    at_once = cost_model.memory(columns([replace(accumulated, gradient_accumulation_steps=1)], CATALOGUE))
+    whole = stated.gathered - at_once.gathered
+    assert whole[0] == pytest.approx(2 * 7.2417e9, rel=0.001)
+
+
+def test_our_trainer_reduces_in_each_micro_step_and_copies_nothing() -> None:
+    several = columns([OURS, replace(OURS, gradient_accumulation_steps=4)], CATALOGUE)
+    assert gathered.of_whole_gradients(several).tolist() == [0.0, 0.0]
+    assert gathered.of_step(several, 4.0).tolist() == [0.0, 0.0]
+
+
+def test_paged_and_eight_bit_states_are_updated_in_place() -> None:
+    states = ("adamw-bf16", "adamw-8bit", "paged-adamw-fp32")
+    found = gathered.of_step(columns([replace(LLAMA, optimizer_state=x) for x in states], CATALOGUE), 2.0)
+    assert found[0] == pytest.approx(2 * 8.03e9 / 8, rel=0.001)
+    assert found[1:].tolist() == [0.0, 0.0]
+
+
+def test_experts_lie_on_as_many_gpus_as_share_them() -> None:
+    mixture = replace(LLAMA, model_name="ibm-granite/granite-3.1-3b-a800m-instruct", number_gpus=4)
+    degrees = (1, 2, 4)
+    c = columns([replace(mixture, expert_parallel=x) for x in degrees], CATALOGUE)
+    held = cost_model.memory(c).weights
+    rest = c.parameters - c.apart
+    assert held == pytest.approx(2 * (rest / 4 + c.apart / degrees))
+    assert c.apart[0] / c.parameters[0] == pytest.approx(0.915, abs=0.01)
