@@ -62,7 +62,7 @@ class Engine(RunningJobs):
         careful = any(job.may_have_to_wait for job in jobs)
         self.decider = decider(policy, self.machines, self.charge, self.settings, self.rented, careful)
         self.queue = self.decider if isinstance(self.decider, IncrementalDriver) else None
-        if packing and self.queue is None:
+        if packing and not (self.queue and self.queue.packs):
             raise SimulatorError(f"--packing: {policy.name} does not pack; take one like lucid, sjf or fifo")
         self.runs: dict[str, Run] = {}
         self.open = len(jobs)  # jobs that have not ended

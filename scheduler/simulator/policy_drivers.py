@@ -2,7 +2,7 @@
 
 It is given the whole state at each decision, or what changed since the last one. `Snapshots` builds the
 ClusterState that the live loop would build. `IncrementalDriver` keeps the queue that a live tick makes
-anew (`scheduler.core.cycle.ranked`), where the policy allows it.
+anew (`scheduler.core.cycle.ranked`, `scheduler.core.policies.easy_backfill`), where the policy allows it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from scheduler.core.cycle.ranked import Ranked, RankedQueue
+from scheduler.core.policies.easy_backfill import Easy, EasyQueue
 from scheduler.core.quotas import admission
 from scheduler.core.types import Action, ClusterState, ExpectedRelease, JobInfo, Plan, Policy
 from scheduler.simulator.errors import PolicyBroke
@@ -60,7 +61,7 @@ def decider(
     careful: jobs may have to wait for more than GPUs.
     """
     careful = careful or bool(settings.limits or settings.windows or settings.changes or settings.acts)
-    if isinstance(policy, Ranked) and policy.incremental and not careful:
+    if isinstance(policy, Ranked | Easy) and policy.incremental and not careful:
         return IncrementalDriver(policy, machines, settings)
     return Snapshots(policy, machines, charge, settings, rented, careful)
 
@@ -181,18 +182,26 @@ class _State(ClusterState):
 class IncrementalDriver:
     """The changes since the last decision, for a queue that is kept."""
 
-    def __init__(self, policy: Ranked, machines: Machines, settings: SimulationSettings) -> None:
+    def __init__(self, policy: Ranked | Easy, machines: Machines, settings: SimulationSettings) -> None:
         self.machines, self.settings = machines, settings
+        self.running: dict[str, Run] = {}
         state = ClusterState(jobs=(), nodes=machines.views(), explain=False)
-        self.queue = RankedQueue(policy, state, 0.0)
+        self.queue = (
+            EasyQueue(policy.rules, state, self._releases)
+            if isinstance(policy, Easy)
+            else RankedQueue(policy, state, 0.0)
+        )
+        self.packs = isinstance(policy, Ranked)  # may jobs share GPUs?
 
     def waits(self, run: Run, now: float) -> None:
         self.queue.add(self.settings.seen(run, now))
 
     def starts(self, run: Run) -> None:
+        self.running[run.job.job_id] = run
         self.queue.remove(run.job.job_id)
 
     def stops(self, run: Run) -> None:
+        del self.running[run.job.job_id]
         self.queue.release(run.held, run.gpus)
 
     def leaves(self, run: Run) -> None:
@@ -210,3 +219,6 @@ class IncrementalDriver:
     def waiting(self) -> list[JobInfo]:
         """Best ranked first."""
         return list(self.queue.ranking)
+
+    def _releases(self, now: float) -> list[ExpectedRelease]:
+        return [run.release(now) for run in self.running.values()]

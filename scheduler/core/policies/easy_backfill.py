@@ -10,23 +10,28 @@ Source: Lifka, The ANL/IBM SP scheduling system, JSSPP 1995; Mu'alem and Feitels
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import isfinite
-from operator import itemgetter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from heapq import heapify, heappop
+from math import inf
 from typing import Any, ClassVar
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
 from scheduler.core.cycle.cycle import acceptable
 from scheduler.core.cycle.options import CycleOptions
+from scheduler.core.cycle.ranking import Ranking
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.remaining_work import remaining_s
 from scheduler.core.types import (
+    Action,
     ClusterState,
     Description,
+    ExpectedRelease,
     GpuId,
     JobInfo,
+    NodeInfo,
     Plan,
     Start,
     Topology,
@@ -60,6 +65,7 @@ class Easy:
         needs="durations, running jobs",
         source="Lifka 1995",
     )
+    incremental: ClassVar[bool] = True  # its queue may be kept from one decision to the next
     rules: CycleOptions = field(default_factory=CycleOptions)
     preempts: bool = False
     round_s: float | None = None
@@ -69,70 +75,136 @@ class Easy:
 
         The gaps before the first one that waits are filled afterwards.
         """
-        waiting = sorted(state.waiting, key=lambda job: (-job.priority, job.submitted_at, job.id))
-        if not waiting:
-            return Plan(())
-        walk = _Walk(state, now, self.rules)
-        for number, job in enumerate(waiting):
-            if walk.start_or_explain(job, walk.free):
-                continue
-            walk.reserve(job)
-            walk.backfill(waiting[number + 1 :])
-            break
-        return Plan((*walk.started, *walk.waits), walk.memory)
+        queue = EasyQueue(self.rules, state, lambda _now: state.releases)
+        actions = queue.decide(now)
+        return Plan(actions, queue.promise.as_memory() if queue.promise else {})
+
+
+class EasyQueue:
+    """The waiting jobs, the free GPUs and the reservation.
+
+    A live tick makes one of its snapshot and asks it once. The simulator keeps one and says what changes, as
+    it does for policies that rank (`scheduler.core.cycle.ranked`).
+    releases: the GPUs that running jobs will release, as predicted at a time.
+    """
+
+    def __init__(
+        self,
+        rules: CycleOptions,
+        state: ClusterState,
+        releases: Callable[[float], Sequence[ExpectedRelease]],
+    ) -> None:
+        self.rules, self.state, self.releases = rules, state, releases
+        self.ranking = Ranking(state, lambda job: (job.submitted_at,), rules)
+        self.ready = _ready(state.nodes)
+        self.promise = _remembered(state.memory)
+        self._acceptable: dict[str, Sequence[Option]] = {}
+
+    @cached_property
+    def free(self) -> FreeGpus:
+        """Made when it is needed: a queue in which nobody waits decides nothing."""
+        return FreeGpus(self.state.nodes, self.rules.placement)
+
+    def add(self, job: JobInfo) -> None:
+        """A job waits from now on, or waits with other options."""
+        self.remove(job.id)
+        self.ranking.add(job)
+
+    def remove(self, job_id: str) -> None:
+        """A job has started, with GPUs that the decision took, or has ended."""
+        self.ranking.remove(job_id)
+        self._acceptable.pop(job_id, None)
+
+    def release(self, option: Option, gpus: Iterable[GpuId]) -> None:
+        """GPUs that were held with this option are free again."""
+        self.free.give(option, gpus)
+
+    def change_nodes(self, nodes: tuple[NodeInfo, ...]) -> None:
+        """These are the nodes now."""
+        self.state = replace(self.state, nodes=nodes)
+        self.ready, self.free = _ready(nodes), FreeGpus(nodes, self.rules.placement)
+        self._acceptable.clear()
+
+    def acceptable(self, job: JobInfo) -> Sequence[Option]:
+        """The options that the job would take; they stay the same while the nodes do."""
+        known = self._acceptable.get(job.id)
+        if known is None:
+            known = self._acceptable[job.id] = acceptable(job, self.free, self.rules)
+        return known
+
+    def decide(self, now: float) -> tuple[Action, ...]:
+        """Start jobs, and keep the reservation of the first one that waits."""
+        if not self.ranking:
+            self.promise = None
+            return ()
+        walk = _Walk(self, now)
+        self.promise = walk.run(iter(self.ranking))
+        return (*(start for _, start in walk.started), *walk.waits)
 
 
 class _Walk:
-    """One decision; `spare` is what is free outside the reservation."""
+    """One decision."""
 
-    def __init__(self, state: ClusterState, now: float, rules: CycleOptions) -> None:
-        self.state, self.now, self.rules = state, now, rules
-        self.free = FreeGpus(state.nodes, rules.placement)
-        self.spare = self.free
+    def __init__(self, queue: EasyQueue, now: float) -> None:
+        self.queue, self.state, self.free, self.now = queue, queue.state, queue.free, now
         self.promise: Reservation | None = None
         self.blocked: set[str] = set()  # GPU models the head waits for, when nobody knows how long
-        self.memory: Mapping[str, Any] = {}
-        self.started: list[Start] = []
+        self.started: list[tuple[JobInfo, Start]] = []
         self.waits: list[Wait] = []
+        self._spare: FreeGpus | None = None
 
-    def start_or_explain(self, job: JobInfo, free: FreeGpus) -> bool:
+    def run(self, jobs: Iterator[JobInfo]) -> Reservation | None:
+        """Start what fits; return the reservation of the first job that does not."""
+        for job in jobs:
+            if not self._start_or_explain(job):
+                self._reserve(job)
+                self._backfill(jobs)
+                break
+        return self.promise
+
+    @property
+    def spare(self) -> FreeGpus:
+        """GPUs free outside the reservation; few decisions need it."""
+        if self._spare is None:
+            self._spare = self.free.copy()
+            self._spare.withhold(self.promise.gpus if self.promise else ())
+        return self._spare
+
+    def _start_or_explain(self, job: JobInfo) -> bool:
         """True unless the job could run on this cluster and finds no place now."""
-        options = acceptable(job, self.free, self.rules)
+        options = self.queue.acceptable(job)
         if job.hold or not options:
             self._wait(wait_reasons.nowhere(job))
             return True
-        return any(self._start(job, option, free) for option in options)
+        return any(self._start(job, option, self.free) for option in options)
 
-    def reserve(self, head: JobInfo) -> None:
+    def _reserve(self, head: JobInfo) -> None:
         """Promise the head the earliest place that the running jobs' predicted ends allow."""
-        options = acceptable(head, self.free, self.rules)
-        known = _remembered(self.state.memory)
+        options, known = self.queue.acceptable(head), self.queue.promise
         if known and known.job == head.id and known.at is not None and self.now < known.at:
-            self.promise = known if self._stands(known) else None
+            stands = all(node in self.queue.ready for node, _ in known.gpus)
+            self.promise = known if stands else None
         self.promise = self.promise or self._earliest(head, options)
-        self.memory = self.promise.as_memory()
         kept_off = self.state.kept_off(head) or head.topology is Topology.GUARANTEED
         if self.promise.at is None and not kept_off:
             self.blocked = {option.gpu_model for option in options}
-        self.spare = self.free.copy()
-        self.spare.withhold(self.promise.gpus)
         self._explain(head, options[0], "")
 
-    def backfill(self, jobs: Iterable[JobInfo]) -> None:
+    def _backfill(self, jobs: Iterable[JobInfo]) -> None:
         """Start the jobs that do not delay the head."""
         for job in jobs:
             if not self.state.explain and not self.free.count():
                 break
-            options = acceptable(job, self.free, self.rules)
+            options = self.queue.acceptable(job)
             if job.hold or not options:
-                self.start_or_explain(job, self.free)
+                self._start_or_explain(job)
             elif not any(self._fill(job, option) for option in options):
                 self._explain(job, options[0], "It would delay a job that goes before it.")
 
     def _fill(self, job: JobInfo, option: Option) -> bool:
-        if option.gpu_model in self.blocked or self.promise is None:
+        if option.gpu_model in self.blocked or self.free.count(option.gpu_model) < option.gpus:
             return False
-        at = self.promise.at
+        at = self.promise.at if self.promise else None
         ends_in_time = at is not None and self.now + remaining_s(job, option) <= at
         return self._start(job, option, self.free if ends_in_time else self.spare)
 
@@ -141,45 +213,39 @@ class _Walk:
         if not gpus:
             return False
         self.free.take(option, gpus)
-        if self.spare is not self.free:
-            self.spare.take(option, gpus)
-        self.started.append(Start(job.id, option, gpus))
+        if self._spare is not None:
+            self._spare.take(option, gpus)
+        self.started.append((job, Start(job.id, option, gpus)))
         return True
 
-    def _stands(self, promise: Reservation) -> bool:
-        ready = {node.id for node in self.state.nodes if node.ready}
-        return all(node in ready for node, _ in promise.gpus)
-
     def _earliest(self, head: JobInfo, options: Sequence[Option]) -> Reservation:
-        ends = self._ends()
-        found = [(self._when(head, option, ends), option) for option in options]
-        known = [(place[0] + remaining_s(head, option), place) for place, option in found if place]
+        """The place where the head would end first, as running jobs end one after another."""
+        later, found = self.free.copy(), dict[int, tuple[float, tuple[GpuId, ...]]]()
+        for at, released, held in self._ends():
+            later.give(held, released)
+            for number, option in enumerate(options):
+                asks = number not in found and held.gpu_model == option.gpu_model
+                if asks and (gpus := later.place(option, head)):
+                    found[number] = at, gpus
+            if len(found) == len(options):
+                break
+        known = [(found[number][0] + remaining_s(head, options[number]), number) for number in found]
         if not known:
             return Reservation(head.id, None, frozenset())
-        _, (at, gpus) = min(known, key=lambda end: end[0])
+        at, gpus = found[min(known)[1]]
         return Reservation(head.id, at, frozenset(gpus))
 
-    def _when(
-        self, head: JobInfo, option: Option, ends: Iterable[_End]
-    ) -> tuple[float, tuple[GpuId, ...]] | None:
-        later = self.free.copy()
-        for at, released, held in ends:
-            if held.gpu_model == option.gpu_model:
-                later.give(held, released)
-                if gpus := later.place(option, head):
-                    return at, gpus
-        return None
-
-    def _ends(self) -> list[_End]:
-        """Return the predicted ends of running jobs, with the GPUs that they release.
+    def _ends(self) -> Iterator[_End]:
+        """Yield the predicted ends of running jobs, the first one first.
 
         Jobs started just now are included.
         """
-        ends: list[_End] = [(self.now + in_s, gpus, option) for in_s, gpus, option in self.state.releases]
-        waiting = {job.id: job for job in self.state.waiting} if self.started else {}
-        for start in self.started:
-            ends.append((self.now + remaining_s(waiting[start.job], start.option), start.gpus, start.option))
-        return sorted((end for end in ends if isfinite(end[0])), key=itemgetter(0, 1))
+        ends = [(self.now + in_s, gpus, option) for in_s, gpus, option in self.queue.releases(self.now)]
+        for job, start in self.started:
+            ends.append((self.now + remaining_s(job, start.option), start.gpus, start.option))
+        heapify(ends)  # few are asked for
+        while ends and ends[0][0] < inf:
+            yield heappop(ends)
 
     def _explain(self, job: JobInfo, option: Option, behind: str) -> None:
         if self.state.explain:
@@ -188,6 +254,10 @@ class _Walk:
     def _wait(self, wait: Wait) -> None:
         if self.state.explain:
             self.waits.append(wait)
+
+
+def _ready(nodes: Iterable[NodeInfo]) -> frozenset[str]:
+    return frozenset(node.id for node in nodes if node.ready)
 
 
 def _remembered(memory: Mapping[str, Any]) -> Reservation | None:

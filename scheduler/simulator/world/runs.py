@@ -144,12 +144,13 @@ class Run:
 
     def release(self, now: float) -> ExpectedRelease:
         """When it is predicted to end, and what it lets go then; it must run."""
-        option = self.held
-        done = self.done
+        option, done = self.option or self.held, self.done
         if now > self.mark:
             done = min(done + self.rate * self.factor * (now - self.mark), self.until)
-        left_s, may_s = max(1.0 - done, 0.0) * option.duration_s.value, self.run_left_s(now)
-        return ExpectedRelease(left_s if may_s is None else min(left_s, may_s), self.gpus, option)
+        left_s = (1.0 - done) * option.duration_s.value
+        if self.job.max_run_s is not None:
+            left_s = min(left_s, self.job.max_run_s - self.ran_s - (now - self.since))
+        return ExpectedRelease(left_s, self.gpus, option)
 
     def change_at(self) -> float:
         """When the present rate ends: the finish, or an earlier change."""

@@ -19,6 +19,7 @@ from scheduler.core.types import ClusterState, Plan, Policy, Start, Topology, Wa
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
 from scheduler.simulator.world.ground_truth import GroundTruth, RecordedTruth, Throughput, table_rates
+from scheduler.simulator.world.predictions import Fidelity
 from tests.scheduler.core import clusters
 from tests.scheduler.simulator.worlds import finishes, job, play
 
@@ -120,6 +121,34 @@ def test_a_queue_that_is_kept_gives_jobs_the_lives_that_the_plain_walk_gives(
     kept = play(jobs, "a:2x4,b:1x8", policy, capacity=lose, checkpoint_s=10)
     plain = play(jobs, "a:2x4,b:1x8", Plain(RANKED[policy]), capacity=lose, checkpoint_s=10)
     assert _lives(kept) == _lives(plain)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A policy of which the simulator knows nothing, so that it shows the whole state at each decision."""
+
+    policy: Policy
+    name: str = "asked"
+    preempts: bool = False
+    round_s: float | None = None
+    description: Any = None
+
+    def decide(self, state: ClusterState, now: float) -> Plan:
+        return self.policy.decide(state, now)
+
+
+@pytest.mark.parametrize("error", [0.0, 1.0])
+@given(jobs=_traces())
+@settings(max_examples=100, deadline=None)
+def test_easy_with_a_queue_that_is_kept_decides_as_over_the_whole_state(
+    error: float, jobs: list[TraceJob]
+) -> None:
+    changes = (CapacityChange(60, "a", 1), CapacityChange(120, "a", 2))
+    known = {"level": Fidelity.PERFORMANCE, "error": error, "capacity": changes, "checkpoint_s": 10}
+    kept = play(jobs, "a:2x4,b:1x8", "easy", **known)
+    asked = play(jobs, "a:2x4,b:1x8", Asked(POLICIES["easy"]), **known)
+    assert (kept.queue is None, asked.queue is None) == (False, True)
+    assert _lives(kept) == _lives(asked)
 
 
 def test_a_queue_that_is_kept_says_each_time_why_a_job_waits() -> None:

@@ -106,9 +106,10 @@ def test_packing_lowers_the_jct_of_a_crowded_cluster() -> None:
     )
 
 
-def test_a_policy_that_stops_jobs_does_not_pack() -> None:
-    with pytest.raises(SimulatorError, match="--packing: srtf does not pack"):
-        packed([job("a")], policy="srtf")
+@pytest.mark.parametrize("policy", ["srtf", "easy"])
+def test_a_policy_that_stops_jobs_or_counts_on_their_ends_does_not_pack(policy: str) -> None:
+    with pytest.raises(SimulatorError, match=f"--packing: {policy} does not pack"):
+        packed([job("a")], policy=policy)
 
 
 @dataclass(frozen=True)
