@@ -7,7 +7,7 @@ them or stop a job for them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -15,7 +15,7 @@ from scheduler.core.market.types import NodeTerms
 from scheduler.core.types import ClusterState, JobInfo, Plan, Wait
 from scheduler.states import WaitState
 
-NAMED = 3  # jobs that a reason lists by id
+NAMED = 3  # jobs and arrays that a reason lists by id
 
 
 def eligible(state: ClusterState, now: float) -> tuple[ClusterState, tuple[Wait, ...]]:
@@ -44,6 +44,37 @@ def off_nodes(job: JobInfo, spot: frozenset[str]) -> JobInfo:
     return job if job.spot or not spot else replace(job, avoids=job.avoids | spot)
 
 
+class OpenArrays:
+    """How many jobs of each array have not ended."""
+
+    def __init__(self, jobs: Iterable[JobInfo] = ()) -> None:
+        self._left = Counter(job.array for job in jobs if job.array)
+
+    def add(self, job: JobInfo) -> None:
+        if job.array:
+            self._left[job.array] += 1
+
+    def end(self, job: JobInfo) -> tuple[str, ...]:
+        """End a job; return what others may have waited for.
+
+        It is the job itself, and its array if no other job of that is left.
+        """
+        if not job.array:
+            return (job.id,)
+        self._left[job.array] -= 1
+        return (job.id,) if self._left[job.array] else (job.id, job.array)
+
+
+def comes_after(job: JobInfo, other: JobInfo) -> bool:
+    """Does the job wait for the other one, or for its whole array?"""
+    return other.id in job.awaits or other.array in job.awaits
+
+
+def still_awaited(awaits: tuple[str, ...], ended: tuple[str, ...]) -> tuple[str, ...]:
+    """The jobs and arrays that a job waits for, without those that have ended."""
+    return tuple(one for one in awaits if one not in ended)
+
+
 def with_waits(plan: Plan, not_yet: tuple[Wait, ...]) -> Plan:
     """The plan with the jobs that the policy never saw."""
     return replace(plan, actions=(*plan.actions, *not_yet))
@@ -67,8 +98,9 @@ def _beyond_limits(jobs: Sequence[JobInfo], not_yet: Collection[str]) -> Iterato
 
     Those submitted first come first.
     """
-    holding = Counter(job.array for job in jobs if job.array and job.holds is not None)
-    waiting = (job for job in jobs if job.array and job.holds is None and not job.hold)
+    limited = [job for job in jobs if job.array and job.array_limit]
+    holding = Counter(job.array for job in limited if job.holds is not None)
+    waiting = (job for job in limited if job.holds is None and not job.hold)
     for job in sorted(waiting, key=lambda job: (job.submitted_at, job.id)):
         if job.id in not_yet:
             continue
@@ -78,6 +110,6 @@ def _beyond_limits(jobs: Sequence[JobInfo], not_yet: Collection[str]) -> Iterato
             yield Wait(job.id, WaitState.ARRAY_LIMIT, text)
 
 
-def _after(jobs: tuple[str, ...]) -> str:
-    named, more = ", ".join(jobs[:NAMED]), len(jobs) - NAMED
+def _after(awaited: tuple[str, ...]) -> str:
+    named, more = ", ".join(awaited[:NAMED]), len(awaited) - NAMED
     return f"It comes after {named}{f' and {more} more' if more > 0 else ''}."

@@ -90,9 +90,9 @@ class JobInfo:
     nodes_away: str = ""  # which nodes that could run it are out of service, in words for its owner
     held: str = ""  # why an administrator holds it, in words for its owner
     begins_at: float | None = None  # it may not start before
-    array: str = ""  # the array that it belongs to, if that limits how many of its jobs run
-    array_limit: int = 0  # how many that are
-    awaits: tuple[str, ...] = ()  # jobs that must end before it may start
+    array: str = ""  # the array that it belongs to
+    array_limit: int = 0  # how many jobs of it may run at a time; 0: any number
+    awaits: tuple[str, ...] = ()  # jobs, and whole arrays, that must end before it may start
     hold: str = ""  # why it waits for new options and may not start, in words for its owner
     dearer: str = ""  # why it leaves out GPUs that cost more than it may, in words for its owner
     spot: bool = False  # may it use nodes that can be withdrawn at any time?

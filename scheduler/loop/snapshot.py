@@ -208,7 +208,7 @@ def _job(job: JobColumns, rows: _Rows, now: datetime) -> JobInfo:
         no_option=rows.no_option.get(job.pk, "") or paid.why_none,
         nodes_away=rows.nodes_away.get(job.pk, ""),
         dearer=paid.why_fewer,
-        array=(job.array_id or "") if job.array_id in rows.array_limits else "",
+        array=job.array_id or "",
         array_limit=rows.array_limits.get(job.array_id, 0),
         begins_at=job.begin_at.timestamp() if job.begin_at else None,
         awaits=rows.awaited.get(job.pk, ()),

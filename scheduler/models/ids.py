@@ -10,6 +10,7 @@ import secrets
 import time
 
 JOB_ID = re.compile(r"\bftjob-[0-9a-f]{24}\b")
+ARRAY_ID = re.compile(r"\bftarray-[0-9a-f]{24}\b")
 
 
 def new_id(prefix: str) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db.models import Exists, FilteredRelation, OuterRef, Prefetch, Q, QuerySet
+from django.db.models import Count, Exists, FilteredRelation, OuterRef, Prefetch, Q, QuerySet, Subquery
 
 from portal.accounts.models import User
 from portal.accounts.teams import is_lead
@@ -27,7 +27,7 @@ from scheduler.models import (
     Metric,
 )
 from scheduler.models.ids import JOB_ID
-from scheduler.states import JobEventKind, JobState, StopFor, is_preempting, public_state
+from scheduler.states import TERMINAL, JobEventKind, JobState, StopFor, is_preempting, public_state
 
 SHOWN_LOG = 16_000  # characters of a log's end
 DETAILS = ("options", "evidence", "notes", "chosen", "params", "binding", "fixed")
@@ -162,10 +162,43 @@ def array_named(user: User, text: str) -> JobArray | None:
     return JobArray.objects.filter(pk=text, pk__in=visible_jobs(user).values("array_id")).first()
 
 
-def jobs_by_state(user: User, array: JobArray) -> dict[str, int]:
-    """How many jobs of an array, which the user sees, people see in each state."""
-    rows = visible_jobs(user).filter(array=array).order_by().values_list("state", "stop_for")
-    return dict(Counter(public_state(JobState(state), stop_for) for state, stop_for in rows))
+def visible_arrays(user: User, ids: Collection[str]) -> dict[str, JobArray]:
+    """The arrays of these ids of which the user sees a job at least.
+
+    No query for ids of other things.
+    """
+    named = [one for one in ids if one.startswith(JobArray.PREFIX)]
+    if not named:
+        return {}
+    return JobArray.objects.filter(pk__in=visible_jobs(user).values("array_id")).in_bulk(named)
+
+
+class OpenArray(NamedTuple):
+    """An array that goes on; the name is that of its first job."""
+
+    id: str
+    jobs: int
+    name: str
+
+
+def open_arrays(user: User, most: int) -> list[OpenArray]:
+    """The newest arrays with jobs that the user sees and that have not ended."""
+    going_on = visible_jobs(user).exclude(state__in=TERMINAL).exclude(array=None)
+    first = Job.objects.filter(array=OuterRef("pk")).order_by("submitted_at").values("name")[:1]
+    rows = JobArray.objects.filter(pk__in=going_on.order_by().values("array_id")).order_by("-submitted_at")
+    named = rows.annotate(size=Count("jobs"), first=Subquery(first))
+    return [OpenArray(*row) for row in named.values_list("pk", "size", "first")[:most]]
+
+
+def jobs_by_state(user: User, arrays: Collection[str]) -> dict[str, dict[str, int]]:
+    """How many jobs of each array, which the user sees, people see in each state."""
+    if not arrays:
+        return {}
+    rows = visible_jobs(user).filter(array__in=arrays).order_by().values_list("array_id", "state", "stop_for")
+    found: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for array, state, stop_for in rows:
+        found[array][public_state(JobState(state), stop_for)] += 1
+    return {array: dict(states) for array, states in found.items()}
 
 
 def array_jobs(user: User, array: JobArray) -> QuerySet[Job]:

@@ -100,7 +100,7 @@ def _trace_job(job: Job, option: Option, duration_s: float, origin: datetime) ->
 
 
 def _after(job: Job, kind: DependencyKind) -> str:
-    return "|".join(one.on_id for one in job.dependencies.all() if one.kind == kind)
+    return "|".join(one.on_id or one.on_array_id or "" for one in job.dependencies.all() if one.kind == kind)
 
 
 def _ran_s(attempt: Attempt) -> float:

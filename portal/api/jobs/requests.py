@@ -24,7 +24,7 @@ from portal.api.common.pages import PageQuery
 from portal.api.jobs.closeness import ClosenessIn
 from scheduler.errors import NotFound
 from scheduler.selectors.files import get_file
-from scheduler.selectors.jobs import visible_jobs
+from scheduler.selectors.jobs import visible_arrays, visible_jobs
 from scheduler.selectors.public_states import PUBLIC_STATES
 from scheduler.services.jobs.dependencies import MOST, After
 from scheduler.services.jobs.objectives import BUDGET_RANGE, MAX_BUDGET
@@ -95,12 +95,22 @@ class RecommendationIn(StrictSerializer):
 
 
 class AfterIn(StrictSerializer):
-    job = StrictText(max_length=40, help_text="Id of a job that you see.")
+    job = StrictText(max_length=40, required=False, help_text="Id of a job that you see.")
+    array = StrictText(
+        max_length=40,
+        required=False,
+        help_text="Or id of an array, of which all jobs must have succeeded, or ended.",
+    )
     kind = ChoiceField(
         choices=[kind.value for kind in DependencyKind],
         default=DependencyKind.SUCCEEDED.value,
         help_text="`ended`: in whatever way. If it cannot succeed any more, the new job is cancelled.",
     )
+
+    def validate(self, attrs: dict[str, str]) -> dict[str, str]:
+        if ("job" in attrs) == ("array" in attrs):
+            raise ValidationError({"job": ["name either a job or an array"]})
+        return attrs
 
 
 class JobIn(ClosenessIn, RecommendationIn):
@@ -118,7 +128,8 @@ class JobIn(ClosenessIn, RecommendationIn):
         help_text="The job does not start before; within a year from now.",
     )  # fmt: skip
     after = AfterIn(  # type: ignore[call-arg]  # the length is the list's
-        many=True, required=False, max_length=MOST, help_text="Jobs that must end before this one may start."
+        many=True, required=False, max_length=MOST,
+        help_text="Jobs, and whole arrays, that must end before this one may start.",
     )  # fmt: skip
     budget = BudgetNumber(
         required=False, allow_null=True,
@@ -219,8 +230,15 @@ def with_objects(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _after(user: User, asked: list[dict[str, str]]) -> tuple[list[After], dict[str, Any]]:
-    """The jobs that the person sees, and the errors of all others by their place."""
-    jobs = visible_jobs(user).in_bulk([one["job"] for one in asked])
-    found = [After(jobs[one["job"]], DependencyKind(one["kind"])) for one in asked if one["job"] in jobs]
-    unknown = (str(number) for number, one in enumerate(asked) if one["job"] not in jobs)
-    return found, {number: {"job": ["is not the id of one of your jobs"]} for number in unknown}
+    """The jobs and arrays that the person sees, and errors of others by place."""
+    jobs = visible_jobs(user).in_bulk([one["job"] for one in asked if "job" in one])
+    arrays = visible_arrays(user, [one["array"] for one in asked if "array" in one])
+    found, wrong = list[After](), dict[str, Any]()
+    for number, one in enumerate(asked):
+        field = "job" if "job" in one else "array"
+        on = jobs.get(one["job"]) if field == "job" else arrays.get(one["array"])
+        if on is None:
+            wrong[str(number)] = {field: [f"is not the id of one of your {field}s"]}
+        else:
+            found.append(After(on, DependencyKind(one["kind"])))
+    return found, wrong

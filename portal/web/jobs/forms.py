@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
-from django.utils.choices import CallableChoiceIterator
 from django.utils.functional import cached_property
 
 from knowledge.core.domain.types import Goal
@@ -23,19 +22,18 @@ from portal.accounts.selectors import own_teams
 from portal.web.common.closeness_fields import ClosenessFields
 from portal.web.common.currency import BudgetField
 from portal.web.common.form_base import NameField
+from portal.web.common.order_fields import OrderFields
 from portal.web.common.param_fields import PREFIX, param_fields
 from portal.web.common.read_fields import ReadFields
 from portal.web.common.sweep_fields import SweepFields
 from portal.web.common.time_fields import HoursField, MomentField, TimedForm
-from scheduler.models import DatasetFile, Job
+from scheduler.models import DatasetFile
 from scheduler.selectors.files import Storage, storage_of, visible_files
-from scheduler.selectors.jobs import visible_jobs
 from scheduler.selectors.quotas import highest_class
-from scheduler.services.jobs.dependencies import After
 from scheduler.services.jobs.objectives import DEADLINE
 from scheduler.services.jobs.verbs import MAX_RETRIES
 from scheduler.services.quotas import MOST_RUN_S
-from scheduler.states import TERMINAL, DependencyKind, PriorityClass
+from scheduler.states import PriorityClass
 from trainer.recipes import RECIPES
 
 GOALS = {
@@ -60,15 +58,11 @@ LIMITS = (
     *STOPS,
 )
 MORE = ("validation_file", "validation_upload", "team", *LIMITS)
-KINDS = {
-    "": "succeed",
-    DependencyKind.ENDED.value: "end in whatever way",
-}
 STOPPING = {"": "may be stopped", "0": "is never stopped"}
 SPOT = {"": "yes, if there is a deadline", "yes": "yes", "no": "no"}
 CLASS, STOPPED, TIME_LIMIT = "Priority class", "For jobs that go first", "Time limit, hours"
 SPOT_NODES = "May use spot nodes"
-SHOWN_FILES = SHOWN_JOBS = 50
+SHOWN_FILES = 50
 
 
 class UploadField(forms.FileField):
@@ -88,7 +82,7 @@ def _files(label: str, nothing: str) -> forms.ModelChoiceField[DatasetFile]:
     )
 
 
-class SubmitForm(ClosenessFields, ReadFields, SweepFields, TimedForm):
+class SubmitForm(OrderFields, ClosenessFields, ReadFields, SweepFields, TimedForm):
     renamed: ClassVar = {f"params.{name}": f"{PREFIX}{name}" for name in RECIPES["sft"].params}
 
     model = forms.CharField(
@@ -116,18 +110,6 @@ class SubmitForm(ClosenessFields, ReadFields, SweepFields, TimedForm):
     budget = BudgetField(required=False)
     begin_at = MomentField(
         required=False, label="Not before", help_text="The job does not start before this time."
-    )
-    after = forms.ModelMultipleChoiceField(
-        Job.objects.none(),
-        required=False,
-        label="After these jobs",
-        help_text="The job starts once they have ended.",
-    )
-    after_kind = forms.ChoiceField(
-        choices=list(KINDS.items()),
-        required=False,
-        label="Provided that they",
-        help_text="If one of them cannot succeed any more, the job is cancelled.",
     )
     retries = forms.IntegerField(
         required=False,
@@ -172,7 +154,7 @@ class SubmitForm(ClosenessFields, ReadFields, SweepFields, TimedForm):
         self.fields["key"].initial = uuid.uuid4().hex
         self.fields["params-gpu_model"].widget.attrs["list"] = "gpu-models"
         self._offer_files()
-        self._offer_jobs()
+        self.offer_order(user)
         teams: forms.ModelChoiceField[Team] = self.fields["team"]  # type: ignore[assignment]
         teams.queryset = own_teams(user)
         self._offer_classes()
@@ -204,18 +186,6 @@ class SubmitForm(ClosenessFields, ReadFields, SweepFields, TimedForm):
             offered = newest if chosen is None or chosen.pk in newest else {chosen.pk: str(chosen), **newest}
             field.widget.choices = [("", field.empty_label), *offered.items()]
 
-    def _offer_jobs(self) -> None:
-        """Every visible job may be named; those offered are read when they are shown."""
-        jobs: forms.ModelMultipleChoiceField[Job] = self.fields["after"]  # type: ignore[assignment]
-        jobs.queryset = visible_jobs(self.user).only("id", "name")
-        jobs.widget.choices = CallableChoiceIterator(lambda: self.offered_jobs)
-
-    @cached_property
-    def offered_jobs(self) -> list[tuple[str, str]]:
-        """The newest jobs that have not ended."""
-        shown = visible_jobs(self.user).only("id", "name").exclude(state__in=TERMINAL)[:SHOWN_JOBS]
-        return [(job.pk, f"{job.name} …{job.pk[-6:]}" if job.name else job.pk) for job in shown]
-
     def _offer_classes(self) -> None:
         """The classes that the person may give; they are read when they are shown."""
 
@@ -227,12 +197,6 @@ class SubmitForm(ClosenessFields, ReadFields, SweepFields, TimedForm):
 
         classes: forms.TypedChoiceField = self.fields["priority"]  # type: ignore[assignment]
         classes.choices = offered
-
-    @property
-    def order(self) -> list[After]:
-        """The jobs that must end before this one."""
-        kind = DependencyKind(self.cleaned_data["after_kind"] or DependencyKind.SUCCEEDED)
-        return [After(job, kind) for job in self.cleaned_data["after"]]
 
     def clean(self) -> dict[str, Any]:
         values = self.cleaned_data

@@ -41,7 +41,7 @@ def job_list(request: PageRequest) -> HttpResponse:
     if not filters.is_valid():
         return render(request, "jobs/list.html", {"filters": filters}, status=400)
     array = array_named(request.user, filters.cleaned_data["q"])
-    states = jobs_by_state(request.user, array) if array else {}
+    states = jobs_by_state(request.user, [array.pk]).get(array.pk, {}) if array else {}
     found = list(for_lists(filters.apply(visible_jobs(request.user)))[: PAGE + 1])
     differs = array_values(array, [job.pk for job in found]) if array else {}
     context = {

@@ -18,9 +18,9 @@ from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Job, JobDependency
 from scheduler.selectors.analysis.failures import explained
 from scheduler.selectors.analysis.readings import own_reading
-from scheduler.selectors.dependencies import dependencies_of
+from scheduler.selectors.dependencies import to_come_after
 from scheduler.services.provenance.read_values import Fate
-from scheduler.states import TERMINAL, DependencyKind
+from scheduler.states import DependencyKind
 
 
 def request_of(job: Job) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def request_of(job: Job) -> dict[str, Any]:
         "team": job.team and job.team.name,
         "deadline_at": _if_to_come(job.deadline_at),
         "begin_at": _if_to_come(job.begin_at),
-        "after": [{"job": one.on_id, "kind": one.kind} for one in _to_come_after(job)],
+        "after": [_after(one) for one in to_come_after(job)],
         "budget": job.budget,
         "retries": job.retries,
         "priority": job.priority_class if job.priority else None,
@@ -57,8 +57,10 @@ def _if_to_come(moment: datetime | None) -> datetime | None:
     return moment if moment and moment > database_now() else None
 
 
-def _to_come_after(job: Job) -> list[JobDependency]:
-    return [one for one in dependencies_of(job) if one.on.state not in TERMINAL]
+def _after(dependency: JobDependency) -> dict[str, str]:
+    if dependency.on_array_id:
+        return {"array": dependency.on_array_id, "kind": dependency.kind}
+    return {"job": dependency.on_id or "", "kind": dependency.kind}
 
 
 def as_curl(job: Job, *, portal: str) -> str:
@@ -82,7 +84,10 @@ def as_form(job: Job) -> dict[str, Any]:
     """The job's own values as the first values of the form of a new one."""
     asked = request_of(job)
     after = asked.pop("after", [])
-    order = {"after": [one["job"] for one in after], "after_kind": _kind_of_all(after)}
+    order = {
+        "after": [one.get("job") or one["array"] for one in after],
+        "after_kind": _kind_of_all(after),
+    }
     stopping = {"priority": str(job.priority or ""), "preemptible": "" if job.preemptible else "0"}
     stopping["topology_level"] = str(job.topology_level or "")
     return {**asked, **order, **stopping, **as_form_values(asked.pop("params", {})), "team": job.team_id}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest
 
@@ -15,7 +15,7 @@ from portal.web.charts.markets import lanes_chart
 from portal.web.jobs.changes.forms import ChangeForm, FrontForm, HoldForm
 from portal.web.jobs.log import LogSearch
 from portal.web.jobs.resubmit import as_curl
-from scheduler.models import Job, JobDependency
+from scheduler.models import Job, JobArray
 from scheduler.selectors.analysis.failures import kept_causes
 from scheduler.selectors.analysis.log_questions import past_questions
 from scheduler.selectors.analysis.readings import own_reading
@@ -34,11 +34,19 @@ from scheduler.selectors.figures.promise import (
 from scheduler.selectors.figures.start_forecasts import start_promise
 from scheduler.selectors.figures.stretches import TELL_STATES, stretches
 from scheduler.selectors.figures.training import attempt_that_counts
-from scheduler.selectors.jobs import artifacts, events, jobs_named_in, log_tail, may_change, sees
+from scheduler.selectors.jobs import (
+    artifacts,
+    events,
+    jobs_by_state,
+    jobs_named_in,
+    log_tail,
+    may_change,
+    sees,
+)
 from scheduler.selectors.markets.job_market import decisions_on_market, job_market
 from scheduler.selectors.policy import current_policy
 from scheduler.services.explanations.questions import answered
-from scheduler.states import LIVE, JobEventKind, JobState, public_state
+from scheduler.states import LIVE, DependencyKind, JobEventKind, JobState, public_state
 
 EVENTS, CHECKPOINTS, DECISIONS = 200, 50, 10  # the last ones; the API has all events and decisions
 
@@ -75,13 +83,35 @@ def _similar(request: HttpRequest, job: Job, now: datetime) -> LikeJobs:
     return similar_jobs(user, facts_of_job(job), now, but=job.pk)
 
 
-def _order(request: HttpRequest, job: Job) -> list[tuple[JobDependency, bool, str]]:
-    """The jobs it comes after, with their states, and whether the reader sees them."""
+class Earlier(NamedTuple):
+    """A job or array that another one comes after; `seen`: by the reader."""
+
+    on: Job | JobArray
+    must_succeed: bool
+    seen: bool
+    state: str
+
+    @property
+    def whole(self) -> bool:
+        return isinstance(self.on, JobArray)
+
+
+def _order(request: HttpRequest, job: Job) -> list[Earlier]:
+    """The jobs and arrays that it comes after, with their states."""
     user: User = request.user  # type: ignore[assignment]
-    return [
-        (one, sees(user, one.on), public_state(JobState(one.on.state), one.on.stop_for))
-        for one in dependencies_of(job)
-    ]
+    after = dependencies_of(job)
+    arrays = jobs_by_state(user, [one.on_array_id for one in after if one.on_array_id])
+    found = []
+    for one in after:
+        must_succeed = one.kind == DependencyKind.SUCCEEDED
+        if one.on:
+            state = public_state(JobState(one.on.state), one.on.stop_for)
+            found.append(Earlier(one.on, must_succeed, sees(user, one.on), state))
+        elif one.on_array:
+            states = arrays.get(one.on_array.pk, {})
+            text = ", ".join(f"{number} {state}" for state, number in states.items())
+            found.append(Earlier(one.on_array, must_succeed, bool(states), text))
+    return found
 
 
 def _log(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:

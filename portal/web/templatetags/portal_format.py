@@ -13,6 +13,7 @@ from typing import Any
 
 from django import template
 from django.conf import settings
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -22,12 +23,12 @@ from knowledge.core.domain.wording import label
 from portal.accounts.time_zones import local, offset
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Node
-from scheduler.models.ids import JOB_ID
+from scheduler.models.ids import ARRAY_ID, JOB_ID
 from scheduler.selectors import nodes
 from scheduler.states import WaitState
 
 register = template.Library()
-JOB_ID_APART = re.compile(f"({JOB_ID.pattern})")
+IDS_APART = re.compile(f"({JOB_ID.pattern}|{ARRAY_ID.pattern})")
 STORED_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?[+-]\d\d:\d\d", re.ASCII)
 UNKNOWN = "–"
 FAILURES = {"user": "data or code", "resource": "resources", "system": "nodes and infrastructure"}
@@ -214,11 +215,16 @@ def in_own_time(text: str) -> str:
 
 @register.filter
 def with_links(text: str, jobs: Mapping[str, Any]) -> SafeString:
-    """A text in which the ids of these jobs are their names, as links."""
-    return SafeString("".join(_linked(part, jobs) for part in JOB_ID_APART.split(text)))
+    """A text in which the ids of these jobs are their names, as links.
+
+    Ids of arrays lead to their jobs.
+    """
+    return SafeString("".join(_linked(part, jobs) for part in IDS_APART.split(text)))
 
 
 def _linked(part: str, jobs: Mapping[str, Any]) -> str:
+    if ARRAY_ID.fullmatch(part):
+        return format_html('<a href="{}?q={}">{}</a>', reverse("jobs"), part, part)
     job = jobs.get(part)
     return escape(part) if job is None else format_html('<a href="{}">{}</a>', job.get_absolute_url(), job)
 

@@ -16,6 +16,7 @@ from scheduler.core.ahead.drivers import driver
 from scheduler.core.ahead.durations import Draws
 from scheduler.core.ahead.lives import PlayedJob
 from scheduler.core.ahead.play_input import PlayInput
+from scheduler.core.eligibility import OpenArrays, still_awaited
 from scheduler.core.rounds import next_round
 from scheduler.core.types import Action, GpuId, JobInfo, Preempt, Resize, Start
 
@@ -54,7 +55,8 @@ class QueuePlay:
         self.now = given.now
         self.driver = driver(given)
         self.lives: dict[str, PlayedJob] = {}
-        self.after: dict[str, list[PlayedJob]] = defaultdict(list)  # by the job that these jobs await
+        self.after: dict[str, list[PlayedJob]] = defaultdict(list)  # by the job or array that they await
+        self.arrays = OpenArrays()
         self.unknown_s = given.past.usual_s
         self.arrivals = given.arrivals(number)
         self.asked = frozenset(job.id for job in given.waiting)
@@ -114,6 +116,7 @@ class QueuePlay:
     def _enter(self, job: JobInfo) -> None:
         life = PlayedJob(job, self.draws.z(job.id, self.number), self.unknown_s)
         self.lives[job.id] = life
+        self.arrays.add(job)
         if job.holds is not None:
             life.resume(self.now, self.given.left.get(job.id))
             self.driver.starts(life)
@@ -142,9 +145,10 @@ class QueuePlay:
         life.ended_at = self.now
         life.turn += 1
         self.open.discard(life.info.id)
-        for later in self.after.pop(life.info.id, ()):
-            left = tuple(job for job in later.info.awaits if job != life.info.id)
-            later.info = replace(later.info, awaits=left)
+        ended = self.arrays.end(life.info)
+        followers = {later.info.id: later for one in ended for later in self.after.pop(one, ())}
+        for later in followers.values():
+            later.info = replace(later.info, awaits=still_awaited(later.info.awaits, ended))
             if later.info.holds is None:
                 self.driver.waits(later)
         if life.info.id not in self.asked:

@@ -8,6 +8,7 @@ from itertools import islice
 
 from scheduler.core.ahead.play_input import PlayInput
 from scheduler.core.changes.queue import without_job
+from scheduler.core.eligibility import comes_after
 from scheduler.core.limits import ALL_MODELS, Limits, Quota, Window
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.quotas.ledger import Ledger
@@ -78,7 +79,9 @@ def without_others(given: PlayInput, job: JobInfo) -> Iterator[Change]:
     They run, and are jobs that it comes after, or whose GPUs or share of a limit would be enough.
     """
     running = {one.id: one for one in given.state.running}
-    awaited = [running[name] for name in job.awaits if name in running]
+    named = [running[name] for name in job.awaits if name in running]
+    of_arrays = [one for one in running.values() if one.id not in job.awaits and comes_after(job, one)]
+    awaited = named + of_arrays
     for other in (*awaited[:AWAITED], *islice(_in_the_way(given, job), RUNNING)):
         yield other.id, without_job(given, other)
 
@@ -98,7 +101,7 @@ def _in_the_way(given: PlayInput, job: JobInfo) -> Iterator[JobInfo]:
     )
     makes_room = [one for one in nearest if fits or _leaves_room(free, one, job)]
     for one in makes_room if allowed else makes_room[:COUNTED]:
-        if one.id not in job.awaits and (allowed or _is_allowed(without_job(given, one), job)):
+        if not comes_after(job, one) and (allowed or _is_allowed(without_job(given, one), job)):
             yield one
 
 

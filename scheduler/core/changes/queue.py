@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scheduler.core.ahead.play_input import PlayInput
+from scheduler.core.eligibility import OpenArrays, still_awaited
 from scheduler.core.types import JobInfo, NodeInfo
 
 
@@ -16,8 +17,9 @@ def with_job(given: PlayInput, job: JobInfo) -> PlayInput:
 
 def without_job(given: PlayInput, gone: JobInfo) -> PlayInput:
     """The queue in which a job has just ended, and left its GPUs."""
+    ended = OpenArrays(given.state.jobs).end(gone)
     jobs = tuple(
-        replace(one, awaits=tuple(job for job in one.awaits if job != gone.id)) if one.awaits else one
+        replace(one, awaits=still_awaited(one.awaits, ended)) if one.awaits else one
         for one in given.state.jobs
         if one.id != gone.id
     )

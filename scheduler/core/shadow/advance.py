@@ -8,6 +8,7 @@ from itertools import count
 
 from scheduler.core.ahead.drivers import Nodes
 from scheduler.core.ahead.lives import PlayedJob
+from scheduler.core.eligibility import OpenArrays, still_awaited
 from scheduler.core.quotas import admission
 from scheduler.core.rounds import next_round
 from scheduler.core.shadow.state import JobFacts, ShadowState, met, new, renewed
@@ -137,20 +138,23 @@ class _Turn:
             self.nodes.give(life.info.holds.option, life.info.holds.gpus)
         life.info = replace(life.info, holds=None, work_left=0.0)
         life.ended_at = at
-        self._let_follow(life.info.id)
+        self._let_follow(life.info)
 
     def _leave(self, life: PlayedJob) -> None:
         """Take out a job that was cancelled."""
         if life.info.holds:
             self.nodes.give(life.info.holds.option, life.info.holds.gpus)
         del self.world.lives[life.info.id]
-        self._let_follow(life.info.id)
+        self._let_follow(life.info)
 
-    def _let_follow(self, job_id: str) -> None:
-        for life in self.world.lives.values():
-            if job_id in life.info.awaits:
-                left = tuple(other for other in life.info.awaits if other != job_id)
-                life.info = replace(life.info, awaits=left)
+    def _let_follow(self, gone: JobInfo) -> None:
+        """Jobs that come after it, or its array, wait for less once that has ended."""
+        lives = self.world.lives.values()
+        ended = OpenArrays([gone, *(life.info for life in lives if life.ended_at is None)]).end(gone)
+        for life in lives:
+            if not life.info.awaits:
+                continue
+            life.info = replace(life.info, awaits=still_awaited(life.info.awaits, ended))
 
     def _scale(self, life: PlayedJob, scale: float | None) -> None:
         """Measurements made since correct the duration; work that is done stays done."""

@@ -14,7 +14,8 @@ from portal.accounts.models import User
 from scheduler.core.changes.possible import ChangeKind
 from scheduler.core.cycle.wait_reasons import counted_gpus
 from scheduler.core.placement.levels import TopologyLevel
-from scheduler.models import ChangeSearch, Decision, Job, JobDependency
+from scheduler.models import ChangeSearch, Decision, Job
+from scheduler.selectors.dependencies import dependencies_of
 from scheduler.selectors.jobs import DETAILS, may_change, visible_jobs
 from scheduler.selectors.quotas import highest_class, longest_run_s
 from scheduler.states import STOPPABLE, JobState, PriorityClass
@@ -131,8 +132,9 @@ def _pausable(job: Job, user: User, others: Mapping[str, Job]) -> frozenset[str]
     mine = [one for one in others.values() if one.state in STOPPABLE and may_change(user, one)]
     if not mine:
         return frozenset()
-    awaited = set(JobDependency.objects.filter(job=job, on__in=mine).values_list("on_id", flat=True))
-    return frozenset(one.pk for one in mine if one.pk not in awaited)
+    after = dependencies_of(job)
+    awaited = {one.on_id for one in after} | {one.on_array_id for one in after if one.on_array_id}
+    return frozenset(one.pk for one in mine if not awaited & {one.pk, one.array_id})
 
 
 def _offered(

@@ -9,7 +9,7 @@ from portal.accounts.models import User
 from portal.accounts.selectors import own_teams
 from scheduler.errors import BadParameters, NotFound
 from scheduler.selectors.files import get_file
-from scheduler.selectors.jobs import visible_jobs
+from scheduler.selectors.jobs import visible_arrays, visible_jobs
 from scheduler.services.jobs.dependencies import After
 from scheduler.services.jobs.verbs import JobRequest
 from scheduler.states import DependencyKind
@@ -26,7 +26,7 @@ def request_json(request: JobRequest) -> dict[str, Any]:
     given: dict[str, Any] = {name: value for name, value in request.items() if name not in ("name", "read")}
     content = given | {name: given[name].pk for name in (*FILES, "team") if given.get(name)}
     content |= {name: given[name].isoformat() for name in TIMES if given.get(name)}
-    return content | {"after": [[one.job.pk, one.kind] for one in given.get("after", ())]}
+    return content | {"after": [[one.on.pk, one.kind] for one in given.get("after", ())]}
 
 
 def read_request(owner: User, content: dict[str, Any]) -> JobRequest:
@@ -45,7 +45,8 @@ def read_request(owner: User, content: dict[str, Any]) -> JobRequest:
         found["team"] = own_teams(owner).filter(pk=content["team"]).first()
         if found["team"] is None:
             raise BadParameters({"team": "is none of your teams any more; choose another one"})
-    jobs = visible_jobs(owner).in_bulk([job for job, _ in content["after"]])
-    found["after"] = [After(jobs[job], DependencyKind(kind)) for job, kind in content["after"] if job in jobs]
+    ids = [name for name, _ in content["after"]]
+    on = visible_jobs(owner).in_bulk(ids) | visible_arrays(owner, ids)
+    found["after"] = [After(on[name], DependencyKind(kind)) for name, kind in content["after"] if name in on]
     made: JobRequest = found  # type: ignore[assignment]  # what `request_json` took apart
     return made

@@ -1,4 +1,4 @@
-"""Jobs of a trace that come after others."""
+"""Jobs of a trace that come after others, or after whole arrays."""
 
 from __future__ import annotations
 
@@ -12,36 +12,46 @@ from scheduler.simulator.world.runs import Run
 class Dependencies:
     """The dependencies that jobs still wait for.
 
-    A job that the trace does not name counts as one that has ended well. One that comes after the success of
-    a job that failed is cancelled, and so is what comes after it in turn.
+    A job or array that the trace does not name counts as one that has ended well. One that comes after the
+    success of a job that failed, or of an array with such a job, is cancelled, and so is what comes after it
+    in turn.
     """
 
     def __init__(self, jobs: Iterable[TraceJob]) -> None:
         named = {job.job_id: job for job in jobs}
+        self._arrays = {job.job_id: job.array for job in named.values() if job.array}
+        self._open: dict[str, int] = defaultdict(int)  # jobs of each array that have not ended
+        for array in self._arrays.values():
+            self._open[array] += 1
         self._left: dict[str, list[str]] = {}
         self._later: dict[str, list[str]] = defaultdict(list)
         self._needs: dict[str, frozenset[str]] = {}  # whose success
         self.cancelled: set[str] = set()
         for job in named.values():
-            if earlier := [name for name in predecessors(job) if name in named]:
+            if earlier := [name for name in predecessors(job) if name in named or name in self._open]:
                 self._left[job.job_id] = earlier
                 self._needs[job.job_id] = frozenset(job.after.split("|"))
                 for name in earlier:
                     self._later[name].append(job.job_id)
 
     def awaited(self, job: str) -> tuple[str, ...]:
-        """Jobs that must end before this one may start."""
+        """Jobs and arrays that must end before this one may start."""
         return tuple(self._left.get(job, ()))
 
     def end(self, job: str, *, succeeded: bool) -> list[str]:
         """End a job; return those that wait for less, or are cancelled, through this."""
-        later = self._later.pop(job, [])
-        for name in later:
-            if succeeded or job not in self._needs[name]:
-                self._left[name] = [other for other in self._left[name] if other != job]
-            else:
-                self.cancelled.add(name)
-        return later
+        ended, failed = [job], [] if succeeded else [job]
+        if array := self._arrays.get(job):
+            self._open[array] -= 1
+            ended += [] if self._open[array] else [array]
+            failed += [] if succeeded else [array]
+        found = [name for one in failed for name in self._later.get(one, ()) if one in self._needs[name]]
+        self.cancelled.update(found)
+        for one in ended:
+            for name in self._later.pop(one, ()):
+                self._left[name] = [other for other in self._left[name] if other != one]
+                found.append(name)
+        return list(dict.fromkeys(found))
 
     def ending(self, first: Run, runs: Mapping[str, Run], *, succeeded: bool) -> Iterator[Run]:
         """The job that has ended, and those that end with it.

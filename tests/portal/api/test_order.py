@@ -26,7 +26,9 @@ def test_a_job_says_what_it_comes_after_and_waits_for_it(api: APIClient, body: B
     first = submit(api, body()).json()
     after = [{"job": first["id"], "kind": "ended"}]
     second = submit(api, body(after=after)).json()
-    assert second["after"] == [{"job": first["id"], "kind": "ended", "state": "queued"}]
+    assert second["after"] == [
+        {"job": first["id"], "array": None, "kind": "ended", "state": "queued", "jobs": None}
+    ]
     tick()
     answer = api.get(f"/api/jobs/{second['id']}/").json()
     assert answer["wait"] == {"code": "dependency", "text": f"It comes after {first['id']}."}
@@ -38,7 +40,43 @@ def test_a_job_that_is_not_seen_any_more_keeps_its_state_to_itself(api: APIClien
     second = submit(api, body(after=[{"job": first["id"]}])).json()
     Job.objects.filter(pk=first["id"]).update(owner=world.user())
     answer = api.get(f"/api/jobs/{second['id']}/").json()["after"]
-    assert answer == [{"job": first["id"], "kind": "succeeded", "state": None}]
+    assert answer == [{"job": first["id"], "array": None, "kind": "succeeded", "state": None, "jobs": None}]
+
+
+def test_a_job_comes_after_a_whole_array(api: APIClient, body: Body) -> None:
+    values = [{"seed": 1}, {"seed": 2}, {"seed": 3}]
+    array = api.post("/api/arrays/", {**body(), "values": values}, format="json").json()
+    one = array["jobs"][0]["id"]
+    after = [{"array": array["id"]}, {"job": one, "kind": "ended"}]
+    job = submit(api, body(after=after)).json()
+    assert job["after"] == [
+        {"job": None, "array": array["id"], "kind": "succeeded", "state": None, "jobs": {"queued": 3}},
+        {"job": one, "array": None, "kind": "ended", "state": "queued", "jobs": None},
+    ]
+    tick()
+    answer = api.get(f"/api/jobs/{job['id']}/").json()
+    assert answer["wait"] == {"code": "dependency", "text": f"It comes after {array['id']}, {one}."}
+    Job.objects.exclude(pk=job["id"]).update(owner=world.user())
+    assert api.get(f"/api/jobs/{job['id']}/").json()["after"][0]["jobs"] == {}
+
+
+def test_an_array_of_somebody_else_cannot_be_told_from_none(api: APIClient, body: Body) -> None:
+    array = api.post("/api/arrays/", {**body(), "values": [{"seed": 1}, {"seed": 2}]}, format="json").json()
+    Job.objects.update(owner=world.user("other"))
+    wrong = {
+        array["id"]: "is not the id of one of your arrays",
+        "ftarray-none": "is not the id of one of your arrays",
+        "a\x00b": "The body holds a NUL character.",
+    }
+    for pk, text in wrong.items():
+        answer = submit(api, body(after=[{"array": pk}]))
+        assert answer.status_code == 400
+        assert text in answer.content.decode()
+    either = submit(api, body(after=[{"array": array["id"], "job": array["id"]}]))
+    assert "name either a job or an array" in either.content.decode()
+    as_job = submit(api, body(after=[{"job": array["id"]}]))
+    assert "is not the id of one of your jobs" in as_job.content.decode()
+    assert Job.objects.count() == 2
 
 
 def test_success_is_the_usual_condition(api: APIClient, body: Body) -> None:
@@ -72,6 +110,7 @@ def test_a_job_of_somebody_else_cannot_be_told_from_none(api: APIClient, body: B
     [
         ("after", "ftjob-1"),
         ("after", [{"kind": "ended"}]),
+        ("after", [{"array": 5}]),
         ("after", [{"job": 5}]),
         ("after", [{"job": "a", "kind": "began"}]),
         ("after", [{"job": "a", "unless": "b"}]),

@@ -1,4 +1,4 @@
-"""Several jobs of one form, and jobs that come after one of them."""
+"""Several jobs of one form, and jobs that come after one or all of them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ def test_a_job_follows_one_of_an_array_and_the_array_is_cancelled(page: Any) -> 
     assert [job.params["learning_rate"] for job in (first, second, third)] == [1e-4, 2e-4, 5e-4]
     after_first = submit_after(page, "fine-tune", first)
     after_third = submit_after(page, "compare", third)
+    after_all = submit_after(page, "publish", array)
+    expect(page.get_by_text("All jobs of")).to_be_visible()
+    look(page, "array-follower-of-all")
     assert tick().started == 1, "there is room for two, and one of the array at a time"
     page.goto(array.get_absolute_url())
     expect(page.locator("#rows")).to_contain_text("At most 1 of the jobs of")
@@ -53,7 +56,19 @@ def test_a_job_follows_one_of_an_array_and_the_array_is_cancelled(page: Any) -> 
         "Cancelled: It was to start after warm-up 3 had succeeded, which has been cancelled."
     )
     look(page, "array-follower-cancelled")
+    see_that_a_follower_of_all_is_cancelled(page, after_all, array)
     assert world.state_of(Job.objects.get(name="fine-tune")) == "running", "the first one had succeeded"
+
+
+def see_that_a_follower_of_all_is_cancelled(page: Any, address: str, array: JobArray) -> None:
+    """It names the array, whose jobs are a click away."""
+    from playwright.sync_api import expect
+
+    page.goto(address)
+    because = f"after all jobs of {array.pk} had succeeded, of which warm-up"
+    expect(page.locator("#live")).to_contain_text(because)
+    page.get_by_role("link", name=array.pk).first.click()
+    expect(page.locator("#array")).to_contain_text("1 succeeded, 2 cancelled")
 
 
 def submit_array(page: Any) -> None:
@@ -90,12 +105,12 @@ def begin(page: Any, name: str, file: str) -> None:
     page.get_by_text("More", exact=False).first.click()
 
 
-def submit_after(page: Any, name: str, job: Job) -> str:
-    """Submit a job that comes after another; returns the address of its page."""
+def submit_after(page: Any, name: str, earlier: Job | JobArray) -> str:
+    """Submit a job that comes after another one, or after a whole array; returns the address of its page."""
     from playwright.sync_api import expect
 
-    begin(page, name, job.training_file_id)
-    page.get_by_label("After these jobs").select_option(job.pk)
+    begin(page, name, Job.objects.order_by("submitted_at")[0].training_file_id)
+    page.get_by_label("After these jobs").select_option(earlier.pk)
     page.get_by_role("button", name="Submit").click()
     expect(page.get_by_role("heading", name="Comes after")).to_be_visible()
     return str(page.url)

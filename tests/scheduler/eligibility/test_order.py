@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from portal.accounts.models import User
 from portal.clock import database_now
 from scheduler.errors import BadParameters
 from scheduler.loop.tick import tick
-from scheduler.models import Job, JobDependency
+from scheduler.models import Job, JobArray, JobDependency
+from scheduler.services.jobs.arrays import submit_array
 from scheduler.services.jobs.dependencies import After
 from scheduler.services.jobs.objectives import objective_of
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
@@ -78,6 +82,79 @@ def test_what_follows_a_job_that_fails_is_cancelled_down_the_line() -> None:
     tick()
     assert wait_of(anyway) == ("assigned", "")
     assert_sound()
+
+
+def array_of(owner: User, count: int = 2) -> tuple[JobArray, list[Job]]:
+    """An array of jobs of this person that differ in their learning rate."""
+    values = [{"learning_rate": 1e-4 * (number + 1)} for number in range(count)]
+    array = submit_array(
+        owner=owner,
+        now=database_now(),
+        model="builtin/tiny-llama",
+        training_file=world.data_file(owner),
+        values=values,
+    )
+    return array, list(array.jobs.order_by("submitted_at"))
+
+
+@pytest.mark.parametrize("kind", [SUCCEEDED, ENDED])
+def test_a_job_starts_once_all_jobs_of_an_array_have_ended(kind: DependencyKind) -> None:
+    node = world.fake_node(slots=3)
+    array, jobs = array_of(world.user())
+    later = world.job(owner=array.owner, after=[After(array, kind)])
+    assert tick().started == 2
+    assert wait_of(later) == ("queued", WaitState.DEPENDENCY)
+    assert later.wait_text == f"It comes after {array.pk}."
+    orders = {claim.spec.job: claim for claim in node.sync().claims if claim.spec}
+    node.run(orders[jobs[0].pk])
+    node.end(orders[jobs[0].pk], "succeeded")
+    assert tick().started == 0, "one of them goes on"
+    node.run(orders[jobs[1].pk])
+    node.end(orders[jobs[1].pk], "succeeded" if kind == SUCCEEDED else "error")
+    assert tick().started == 1
+    assert wait_of(later) == ("assigned", "")
+    assert_sound()
+
+
+def test_a_job_of_an_array_that_fails_cancels_what_needs_them_all_and_a_paused_one_delays() -> None:
+    world.fake_node(slots=2)
+    array, (first, second) = array_of(world.user())
+    needs = world.job(owner=array.owner, after=[After(array)])
+    anyway = world.job(owner=array.owner, after=[After(array, ENDED)])
+    pause_job(job=second, actor=None, now=database_now())
+    cancel_job(job=first, actor=None, now=database_now())
+    tick()
+    assert wait_of(needs) == ("cancelled", "")
+    text = f"after all jobs of {array.pk} had succeeded, of which {first.pk} has been cancelled."
+    assert text in needs.events.last().reason
+    assert wait_of(anyway) == ("queued", WaitState.DEPENDENCY)
+    assert anyway.wait_text == f"It comes after {array.pk}, {second.pk}."
+    second.refresh_from_db()
+    cancel_job(job=second, actor=None, now=database_now())
+    tick()
+    assert wait_of(anyway) == ("assigned", "")
+
+
+def test_an_array_of_which_a_job_has_failed_is_refused_and_looked_up_once_for_another_array() -> None:
+    array, (first, _) = array_of(world.user())
+    after = After(array)
+    assert after.never is None
+    cancel_job(job=first, actor=None, now=database_now())
+    with pytest.raises(BadParameters) as refused:
+        world.job(owner=array.owner, after=[After(array)])
+    assert (
+        f"names {array.pk}, of which {first.pk} has already been cancelled" in refused.value.fields["after"]
+    )
+    with pytest.raises(BadParameters) as refused:
+        world.job(owner=array.owner, after=[After(array, ENDED), After(array)])
+    assert "an array twice" in refused.value.fields["after"]
+    with CaptureQueriesContext(connection) as queries:
+        submit_array(
+            owner=array.owner, now=database_now(), model="builtin/tiny-llama", after=[After(array, ENDED)],
+            training_file=first.training_file, values=[{"seed": seed} for seed in range(20)],
+        )  # fmt: skip
+    assert sum("scheduler_jobdependency" in query["sql"] for query in queries) == 1
+    assert JobDependency.objects.filter(on_array=array).count() == 20
 
 
 def test_a_pause_only_delays() -> None:

@@ -43,6 +43,25 @@ def test_what_comes_after_a_failed_job_is_cancelled_in_turn() -> None:
     assert engine.open == 0
 
 
+def test_a_job_comes_after_whole_arrays_that_succeed_or_end() -> None:
+    jobs = [
+        job("a1", array="a"),
+        job("a2", array="a", runs_s=150),
+        job("bad", array="b"),
+        job("b2", array="b"),
+    ]
+    after = [
+        job("c", after="a"),
+        job("d", after="a|b"),
+        job("e", after_ended="b"),
+        job("f", after_ended="b|a"),
+    ]
+    engine = play([*jobs, *after], truth=_Fails(), level=Fidelity.DEFAULT)
+    starts = {name: run.first_start for name, run in engine.runs.items()}
+    assert (starts["c"], starts["d"], starts["e"], starts["f"]) == (150.0, None, 100.0, 150.0)
+    assert engine.open == 0
+
+
 def test_jobs_that_the_trace_does_not_name_have_ended() -> None:
     assert finishes(play([job("a", after="gone")])) == {"a": 100.0}
 
@@ -91,5 +110,8 @@ def test_a_folder_tells_of_dependencies_and_windows(tmp_path: Path) -> None:
 def test_jobs_that_wait_for_each_other_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text(HEADER + "a,0,1,100,b,,,\nb,0,1,100,a,,,\n")
+    with pytest.raises(SimulatorError, match=r"wait for each other: . after . after ."):
+        load_trace(path)
+    path.write_text(HEADER + "a,0,1,100,,,x,\nb,0,1,100,x,,x,\n")
     with pytest.raises(SimulatorError, match=r"wait for each other: . after . after ."):
         load_trace(path)

@@ -24,22 +24,33 @@ from scheduler.selectors.dependencies import dependencies_of
 from scheduler.selectors.figures.cost import costs_of_job, totals
 from scheduler.selectors.figures.job import elapsed, first_loss
 from scheduler.selectors.figures.promise import comparison, comparison_with_submission
-from scheduler.selectors.jobs import sees
+from scheduler.selectors.jobs import jobs_by_state, sees
 from scheduler.states import JobState, public_state
 
 
 class AfterOut(serializers.ModelSerializer[JobDependency]):
-    job = serializers.CharField(source="on_id")
-    state = serializers.SerializerMethodField(help_text="Null if you may not see that job any more.")
+    job = serializers.CharField(source="on_id", allow_null=True)
+    array = serializers.CharField(source="on_array_id", allow_null=True)
+    state = serializers.SerializerMethodField(
+        help_text="Of the job; null for an array, or if you may not see that job any more."
+    )
+    jobs = serializers.SerializerMethodField(
+        help_text="Of the array: how many of the jobs that you see are in each state; null for a job."
+    )
 
     class Meta:
         model = JobDependency
-        fields = ["job", "kind", "state"]
+        fields = ["job", "array", "kind", "state", "jobs"]
 
     def get_state(self, dependency: JobDependency) -> str | None:
-        if not sees(self.context["user"], dependency.on):
+        on = dependency.on
+        if on is None or not sees(self.context["user"], on):
             return None
-        return public_state(JobState(dependency.on.state), dependency.on.stop_for)
+        return public_state(JobState(on.state), on.stop_for)
+
+    def get_jobs(self, dependency: JobDependency) -> dict[str, int] | None:
+        array = dependency.on_array_id
+        return self.context["arrays"].get(array, {}) if array else None
 
 
 class JobOut(JobBrief):
@@ -117,7 +128,9 @@ class JobOut(JobBrief):
 
     @extend_schema_field(AfterOut(many=True))
     def get_after(self, job: Job) -> Any:
-        return AfterOut(dependencies_of(job), many=True, context=self.context).data
+        after = dependencies_of(job)
+        arrays = jobs_by_state(self.context["user"], [one.on_array_id for one in after if one.on_array_id])
+        return AfterOut(after, many=True, context={**self.context, "arrays": arrays}).data
 
     @extend_schema_field(JobReadingOut(allow_null=True))
     def get_read(self, job: Job) -> Any:

@@ -103,8 +103,12 @@ def load_trace(path: Path, group: str | None = None) -> Trace:
 
 
 def _refuse_circles(jobs: list[TraceJob], table: Path) -> None:
+    after = {job.job_id: predecessors(job) for job in jobs if job.may_have_to_wait}
+    for job in jobs if any(after.values()) else ():
+        if job.array and job.array != job.job_id:
+            after.setdefault(job.array, []).append(job.job_id)  # an array ends once its jobs have
     try:
-        TopologicalSorter({job.job_id: predecessors(job) for job in jobs if job.may_have_to_wait}).prepare()
+        TopologicalSorter(after).prepare()
     except CycleError as circle:
         raise TraceError(f"{table}: jobs wait for each other: {' after '.join(circle.args[1])}") from None
 

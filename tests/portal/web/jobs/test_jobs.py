@@ -158,5 +158,6 @@ def test_a_cancelled_array_is_the_reason_of_its_jobs(browser: Client, person: Us
     node.end(node.sync().claims[0], "stopped")
     for job in array.jobs.all():
         assert job.state == "cancelled"
-        said = f"<strong>Cancelled</strong> by ada: The array {array.pk} was cancelled."
+        link = f'<a href="/jobs/?q={array.pk}">{array.pk}</a>'
+        said = f"<strong>Cancelled</strong> by ada: The array {link} was cancelled."
         assert said in browser.get(f"/jobs/{job.pk}/").content.decode()

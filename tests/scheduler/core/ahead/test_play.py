@@ -63,6 +63,15 @@ def test_begin_times_and_dependencies_are_kept() -> None:
     assert lives == {"a": Lived(500.0, 530.0, ON), "b": Lived(530.0, 540.0, ON), "c": Lived(0.0, 100.0, ON)}
 
 
+def test_a_job_comes_after_the_last_of_an_array_and_a_paused_one_keeps_it_waiting() -> None:
+    members = [job(name, sure(seconds), array="x") for name, seconds in (("a", 10), ("b", 40))]
+    last = job("c", sure(5), at=1.0, awaits=("x", "b"))
+    lives = played([*members, last], [node("n0", 4)])
+    assert [lives[name].start for name in "abc"] == [0.0, 0.0, 40.0]
+    lives = played([*members, replace(last, awaits=("x", "paused"))], [node("n0", 4)])
+    assert lives["c"] == Lived(None, None, ())
+
+
 def test_an_array_starts_as_many_as_its_limit() -> None:
     jobs = [job(name, sure(10), array="x", array_limit=1) for name in "abc"]
     starts = {name: life.start for name, life in played(jobs, [node("n0", 4)]).items()}

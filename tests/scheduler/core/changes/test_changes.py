@@ -114,6 +114,14 @@ def test_windows_holds_dependencies_and_running_jobs_are_named() -> None:
     assert blocked["job:r"].forecast.start.value == 0.0
 
 
+def test_the_last_running_job_of_an_array_that_a_job_comes_after_is_named() -> None:
+    after = replace(job("a", sure(100)), awaits=("x",))
+    last = replace(OTHER, array="x")
+    assert found(known([last, after], [HALF]), "a")["job:r"].sooner_s == 900.0
+    more = job("more", sure(2000), at=-1.0, array="x")
+    assert "job:r" not in found(known([last, more, after], [HALF]), "a")
+
+
 def test_a_time_to_begin_that_is_to_come_is_named() -> None:
     later = job("a", sure(100), begins_at=500.0)
     one = found(known([later], [HALF]), "a")["begin:a"]

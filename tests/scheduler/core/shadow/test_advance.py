@@ -143,6 +143,17 @@ def test_a_cancelled_job_is_gone_and_what_came_after_it_may_start() -> None:
     assert world.lives["b"].started_at is not None
 
 
+def test_a_job_that_comes_after_an_array_starts_once_all_its_jobs_have_ended() -> None:
+    first = clusters.job("a", clusters.option(duration_s=10.0), array="x")
+    other = clusters.job("b", clusters.option(duration_s=1000.0), array="x")
+    after = clusters.job("c", clusters.option(duration_s=10.0), awaits=("x",))
+    world = ran(first, other, after, until=20.0)
+    assert (world.lives["a"].ended_at, world.lives["c"].started_at) == (10.0, None)
+    known = {one.id: JobFacts(info=one) for one in (first, after)}
+    go_on(world, known | {"b": JobFacts(ended=True, cancelled=True)}, to=40.0)
+    assert world.lives["c"].started_at is not None
+
+
 def test_a_job_on_a_node_that_is_gone_waits_again() -> None:
     job = clusters.job("a", clusters.option(duration_s=1000.0))
     world = ran(job, until=20.0)
