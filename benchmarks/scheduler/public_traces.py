@@ -5,9 +5,10 @@ python benchmarks/scheduler/public_traces.py [SOURCE ...] [--traces FOLDER] [--r
 
 Each simulation is a line of JSON in the results' file, written as it ends, and is not played again: after an
 interruption, or when the minutes (CPU, of this run) are over, the same command goes on. First workloads of
-all folders come first. One that takes more than --most-s (CPU s) is given up, and says so. --table only
-prints: for each folder the mean of its workloads' mean completion times in hours, over those that all
-policies have played; deadlines met, and makespans, where the papers compare these.
+all folders come first, and large traces last, by their size. One that takes more than --most-s (CPU s) is
+given up, and says so. --table only prints: for each folder the mean of its workloads' mean completion times
+in hours, over those that all policies have played, with the lowest and highest of these; deadlines met, and
+makespans, where the papers compare these.
 All of it takes some CPU hours.
 """
 
@@ -121,13 +122,13 @@ def sia_cluster(folder: str) -> str:
 
 
 def in_turns(traces: Iterable[Played], folder: Path) -> list[Played]:
-    """The first trace of each folder, then the second of each, and so on; large ones last."""
+    """The first trace of each folder, then the second of each, and so on; large ones last, by size."""
     turns: dict[str, int] = defaultdict(int)
     ordered = []
     for trace in traces:
         turns[trace.folder] += 1
-        large = (folder / trace.file).stat().st_size > LARGE_BYTES
-        ordered.append((large, turns[trace.folder], len(ordered), trace))
+        size = (folder / trace.file).stat().st_size
+        ordered.append((size if size > LARGE_BYTES else 0, turns[trace.folder], len(ordered), trace))
     return [trace for *_, trace in sorted(ordered)]
 
 
@@ -210,7 +211,10 @@ def _figures(rows: list[list[Mapping[str, Any]]], policies: list[str], problems:
 
 
 def _cell(policy: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    text = f"{policy} {mean(row['jct_h'] for row in rows):.2f}"
+    hours = [row["jct_h"] for row in rows]
+    text = f"{policy} {mean(hours):.2f}"
+    if len(hours) > 1:
+        text += f" ({min(hours):.2f} to {max(hours):.2f})"
     if rows[0]["deadlines_met"] is not None:
         return f"{text} ({mean(row['deadlines_met'] for row in rows):.0%} in time)"
     if rows[0]["trace"].startswith("gavel"):

@@ -5,6 +5,7 @@ It consists of admission, gang placement, backfill and preemption.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -38,7 +39,8 @@ OUTRANKED = "A job that goes first needs its GPUs; this one goes on from its che
 class Cycle:
     """A walk down the ranking; what it gives away is gone for those further down.
 
-    free: what earlier decisions left of the state's nodes, if it is kept from one to the next.
+    free, accepted: if they are kept from one decision to the next, what earlier ones left of the state's
+    nodes, and the options that all jobs of the order would take.
     """
 
     def __init__(
@@ -48,9 +50,11 @@ class Cycle:
         rules: CycleOptions,
         behind: str = BEFORE,
         free: FreeGpus | None = None,
+        accepted: AcceptedOptions | None = None,
     ) -> None:
         self.state, self.now, self.rules, self.behind = state, now, rules, behind
         self.free = FreeGpus(state.nodes, rules.placement) if free is None else free
+        self.accepted = accepted
         self.evictions: Evictions | None = None
         self.taken: set[str] = set()  # GPU models that a job further ahead waits for
         self.withheld: frozenset[str] = frozenset()  # nodes that one waits for which others do not suit
@@ -83,12 +87,20 @@ class Cycle:
 
     def _is_over(self) -> bool:
         """Can nothing further down start any more?"""
-        if self.closed or self.taken >= self.free.pools.keys():
+        wanted = self.accepted.jobs_of if self.accepted else self.free.pools
+        if self.closed or self.taken >= wanted.keys():
             return True
         return not self.evictions and not self.free.count()
 
+    @property
+    def left(self) -> frozenset[str]:
+        """The GPU models on which one more job behind all others might start."""
+        pools = () if self.closed or not self.free.count() else self.free.pools
+        return frozenset(pools) - self.taken
+
     def _decide(self, job: JobInfo) -> None:
-        options = acceptable(job, self.free, self.rules)
+        known = self.accepted.options.get(job.id) if self.accepted else None
+        options = acceptable(job, self.free, self.rules) if known is None else known
         if job.hold or not options:
             self._wait(wait_reasons.nowhere(job))
             return
@@ -183,6 +195,30 @@ class Cycle:
     def _wait(self, wait: Wait) -> None:
         if self.state.explain:
             self.waits.append(wait)
+
+
+class AcceptedOptions:
+    """The options that waiting jobs would take, by job, and how many jobs would take each GPU model.
+
+    They stay as long as the jobs' options and the nodes do, whatever is free.
+    """
+
+    def __init__(self) -> None:
+        self.options: dict[str, Sequence[Option]] = {}
+        self.jobs_of: Counter[str] = Counter()
+
+    def add(self, job: JobInfo, free: FreeGpus, rules: CycleOptions) -> frozenset[str]:
+        """Add a job; return the GPU models that it would take."""
+        options = self.options[job.id] = acceptable(job, free, rules)
+        models = frozenset(option.gpu_model for option in options)
+        self.jobs_of.update(models)
+        return models
+
+    def remove(self, job_id: str) -> None:
+        for model in {option.gpu_model for option in self.options.pop(job_id, ())}:
+            self.jobs_of[model] -= 1
+            if not self.jobs_of[model]:
+                del self.jobs_of[model]
 
 
 def acceptable(job: JobInfo, free: FreeGpus, rules: CycleOptions) -> Sequence[Option]:

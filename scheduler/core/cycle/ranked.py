@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from knowledge.core.domain.types import Option
-from scheduler.core.cycle.cycle import BEFORE, Cycle
+from scheduler.core.cycle.cycle import BEFORE, AcceptedOptions, Cycle
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.cycle.ranking import Place, Rank, Ranking
 from scheduler.core.placement.fit import FreeGpus
@@ -65,7 +65,9 @@ class RankedQueue:
     def __init__(self, policy: Ranked, state: ClusterState, now: float) -> None:
         self.policy, self.state = policy, state
         self.ranking = Ranking(state, lambda job: policy.key(job, now), policy.rules)
+        self._accepted = None if self.ranking else AcceptedOptions()
         self._over_at: Place | None = None  # nobody from here on can start until GPUs are released
+        self._left: frozenset[str] = frozenset()  # but one who comes, on these GPU models
 
     @cached_property
     def free(self) -> FreeGpus:
@@ -74,14 +76,17 @@ class RankedQueue:
 
     def add(self, job: JobInfo) -> None:
         """A job waits from now on, or waits with other options."""
-        self.ranking.remove(job.id)
+        self.remove(job.id)
         place = self.ranking.add(job)
-        if self._over_at is not None and place < self._over_at:
+        models = self._accepted.add(job, self.free, self.policy.rules) if self._accepted else frozenset()
+        if self._over_at is not None and (place < self._over_at or models & self._left):
             self._over_at = None
 
     def remove(self, job_id: str) -> None:
         """A job has started; the decision that gave it GPUs took them already."""
         self.ranking.remove(job_id)
+        if self._accepted:
+            self._accepted.remove(job_id)
 
     def release(self, option: Option, gpus: Iterable[GpuId]) -> None:
         """GPUs that were held with this option are free again."""
@@ -92,7 +97,7 @@ class RankedQueue:
         """These are the nodes now."""
         self.state = replace(self.state, nodes=nodes)
         self.free = FreeGpus(nodes, self.policy.rules.placement)
-        self._over_at = None
+        self._over_at = self._accepted = None
 
     def decide(self, now: float) -> tuple[Action, ...]:
         """Walk down the ranking as far as anything may come of it.
@@ -101,8 +106,9 @@ class RankedQueue:
         """
         if not self.ranking or self._over_at is not None:
             return ()
-        cycle = Cycle(self.state, now, self.policy.rules, self.policy.behind, self.free)
+        rules, behind = self.policy.rules, self.policy.behind
+        cycle = Cycle(self.state, now, rules, behind, self.free, self._accepted)
         actions = cycle.run(self.ranking)
         if cycle.last is not None:
-            self._over_at = self.ranking.place(cycle.last)
+            self._over_at, self._left = self.ranking.place(cycle.last), cycle.left
         return actions
