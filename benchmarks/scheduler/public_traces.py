@@ -36,7 +36,7 @@ from scheduler.simulator.scenario import open_scenario, policy_named
 from scheduler.simulator.world.predictions import Fidelity
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
-# What the sources' papers compare, as far as it is here. A level is what policies know (`Fidelity`): the
+# Policies that the sources' papers compare, as far as they are here. A level is a `Fidelity`: the
 # papers' Tiresias leaves jobs as they were submitted.
 POLICIES_OF = {
     "sia": ("fifo", "tiresias@default", "gavel", "pollux", "sia"),
@@ -177,7 +177,7 @@ def _within(end: float) -> Callable[[int], None]:
 
 
 def results_of(file: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """What was played so far, by trace and policy."""
+    """The simulations played so far, by trace and policy."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return {(row["trace"], row["policy"]): row for row in map(json.loads, lines)}
 

@@ -198,9 +198,10 @@ class Cycle:
 
 
 class AcceptedOptions:
-    """The options that waiting jobs would take, by job, and how many jobs would take each GPU model.
+    """The options that waiting jobs would take, by job.
 
-    They stay as long as the jobs' options and the nodes do, whatever is free.
+    `jobs_of` counts the jobs that would take each GPU model. Both stay as long as the jobs' options and the
+    nodes do, whatever is free.
     """
 
     def __init__(self) -> None:
