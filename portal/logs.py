@@ -15,7 +15,7 @@ from uuid import UUID
 # Set per request by portal.http.middleware; logs of the same request are found by it.
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
-# What every record has; anything else was given as `extra`: job, attempt, claim, node, ...
+# Attributes of every record; anything else was given as `extra`: job, attempt, claim, node, ...
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 # Tokens (ids of jobs are shorter than 32 characters), the hub's too; bearer headers, passwords in addresses.
 _BEFORE_SECRETS = r"\bf[a-z]*-(?=[\w-]{32})|\bhf_(?=\w{20})|\bbearer\s+|://[^\s/:@]*:"

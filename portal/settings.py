@@ -255,7 +255,7 @@ WINDOW_LEAD_S = env.float("WINDOW_LEAD_S", default=120.0)
 FORECAST_CPU_S = env.float("FORECAST_CPU_S", default=8.0)  # for playing the queue ahead once
 SPOT_PERIOD_S = env.float("SPOT_PERIOD_S", default=1800.0)  # jobs with a deadline are decided once in it
 SPOT_DECIDER = env.str("SPOT_DECIDER", default="")  # the way of deciding for all jobs; empty: learnt
-# What rents nodes in a market: name -> command and arguments (docs/spot.md).
+# Provisioners rent nodes in a market: name -> command and arguments (docs/spot.md).
 PROVISIONERS: dict[str, list[str]] = env.json("PROVISIONERS", default={})
 HANG_AFTER_S = env.float("HANG_AFTER_S", default=1800.0)
 CHECKPOINT_EVERY_S = env.float("CHECKPOINT_EVERY_S", default=60.0)

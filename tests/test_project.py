@@ -1,4 +1,4 @@
-"""What a stranger finds first is there, and says what is true of this tree."""
+"""The files that a stranger finds first are there, and say what is true of this tree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def loaded(name: str) -> Any:
 
 
 def paths_in(text: str) -> set[str]:
-    """What stands in backticks and is meant as a path: with a slash, of plain words."""
+    """The texts in backticks that are meant as paths: with a slash, of plain words."""
     return {word for word in re.findall(r"`([\w./-]+/[\w./-]*)`", text) if not word.startswith("/")}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -14,12 +14,13 @@ FOLDERS = (*PRODUCT, "tests", "benchmarks", "templates", "static", "docs")
 MOST_FILES = 15
 LONGEST_FILE, LONGEST_FUNCTION = 300, 50
 LONGEST_FIRST_LINE = 80
-RELATIVE = re.compile(r"(What|Who|Whom|Whose|Whoever|Whatever)\b")
+RELATIVE = re.compile(r"(?:^|[.;:]\s+)(What|Who|Whom|Whose|Whoever|Whatever)\b")
+RELATIVE_COMMENT = re.compile(r"(?:^|\s)# (What|Who|Whom|Whose|Whoever|Whatever)\b")
 GROWS = {"migrations", "adr"}  # numbered, and read one by one
 
 
-def modules() -> Iterator[Path]:
-    for package in PRODUCT:
+def modules(*folders: str) -> Iterator[Path]:
+    for package in folders or PRODUCT:
         yield from (file for file in sorted((ROOT / package).rglob("*.py")) if "migrations" not in file.parts)
 
 
@@ -87,9 +88,9 @@ def test_files_and_functions_are_short() -> None:
     assert long == {}
 
 
-def docstrings() -> Iterator[tuple[str, str]]:
-    """Each docstring of the product, by its place."""
-    for file in (*modules(), ROOT / "run.py"):
+def docstrings(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
+    """Each docstring of the files, by its place."""
+    for file in files:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
             if documented and (text := ast.get_docstring(node)):
@@ -97,9 +98,12 @@ def docstrings() -> Iterator[tuple[str, str]]:
 
 
 def test_the_first_line_of_each_docstring_is_short() -> None:
-    firsts = {place: text.partition("\n")[0] for place, text in docstrings()}
+    firsts = {place: text.partition("\n")[0] for place, text in docstrings([*modules(), ROOT / "run.py"])}
     assert {place: first for place, first in firsts.items() if len(first) > LONGEST_FIRST_LINE} == {}
 
 
-def test_docstrings_begin_with_the_thing_they_are_about() -> None:
-    assert {place: text for place, text in docstrings() if RELATIVE.match(text)} == {}
+def test_docstrings_and_comments_begin_with_the_thing_they_are_about() -> None:
+    files = [*modules(*PRODUCT, "tests", "benchmarks"), ROOT / "run.py"]
+    assert {place: text for place, text in docstrings(files) if RELATIVE.search(text)} == {}
+    lines = ((file, line) for file in files for line in file.read_text(encoding="utf-8").splitlines())
+    assert [(str(file), line) for file, line in lines if RELATIVE_COMMENT.search(line)] == []

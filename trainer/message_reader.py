@@ -12,7 +12,7 @@ from trainer.strict_json import UNSTORABLE, is_number, is_whole
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 MAX_ENTRIES = 1024  # texts that a node says of itself in one table
-LARGEST = 1e18  # of any number: what is larger is no measurement, and no column keeps it
+LARGEST = 1e18  # of any number: a larger one is no measurement, and no column keeps it
 
 
 def storable(text: str) -> str:

@@ -61,7 +61,7 @@ Known = Sequence[Measurement]
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What is left out of a source's rows."""
+    """The rows of a source that are left out."""
 
     source: str
     unseen: str

@@ -5,7 +5,7 @@
 Tiny models of many architectures with random weights, on the CPU, so that it needs no GPU. Of each, with
 all weights trained or LoRA on all linear layers, in three precisions, with fused and with eager
 attention: the bytes that a layer keeps for the backward pass of one sample, from hooks on saved
-tensors. What does not grow with the samples (copies of weights) and what is outside of layers cancels
+tensors. Bytes that do not grow with the samples (copies of weights) and bytes outside of layers cancel
 out: it is the difference of two depths and of two numbers of samples. The same with checkpointing.
 Weights, gradients and optimiser states are the bytes of the objects after one step. Errors are of the
 counted bytes in % of the held ones; those above 5 % are marked.

@@ -46,7 +46,7 @@ HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was measured and predicted of each row; NaN where nothing was measured."""
+    """Measured and predicted values of each row; NaN where nothing was measured."""
 
     rate: Array
     rate_inside: Array

@@ -44,7 +44,7 @@ Key = Callable[[Measurement], str]
 
 
 class Physics(Protocol):
-    """What StepTime and PeakMemory have in common."""
+    """The methods that StepTime and PeakMemory have in common."""
 
     def fit(self, c: ConfigTable, measured: Array, groups: Sequence[str], /) -> Physics: ...
 
@@ -53,7 +53,7 @@ class Physics(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What is left out of a source's rows, one value of `key` after the other."""
+    """The rows of a source that are left out, one value of `key` after the other."""
 
     source: str
     unseen: str

@@ -127,7 +127,7 @@ def recommended(predictor: LearnedPredictor, model: str, stages: Stages) -> list
 
 
 def goals(found: Candidates, rate: Array) -> dict[str, Array]:
-    """What each goal makes least, per token; shape (n,)."""
+    """The figure that each goal makes least, per token; shape (n,)."""
     gpus = np.array([kind.number_gpus for kind in found.kinds], dtype=float)[found.kind]
     price = np.array([pool.price_per_gpu_hour for pool in found.pools])[found.kind]
     return {"fastest": 1 / rate, "cheapest": gpus * price / rate, "balanced": np.sqrt(gpus) / rate}

@@ -37,7 +37,7 @@ CATALOGUE = shipped_catalogue()
 
 
 def job_of(row: Measurement) -> str:
-    """What a person asks for; everything else is the recommender's choice."""
+    """The values that a person asks for; everything else is the recommender's choice."""
     config = row.config
     return f"{config.model_name}|{config.method}|{config.tokens_per_sample}|{row.effective_batch_size}"
 

@@ -1,4 +1,4 @@
-"""What ten measured peaks of a source teach of its other models, and whether they make anybody careless.
+"""Predictions of a source's other models after ten of its peaks were measured, and whether they are careless.
 
 python benchmarks/knowledge/ten_rows.py HISTORY [--draws 20] [--json OUT]
 

@@ -38,7 +38,7 @@ Key = Callable[[Measurement], Hashable]
 
 
 def twin(row: Measurement) -> Hashable:
-    """What MLPerf's columns tell of the machine and of how it trained."""
+    """The machine and the training as MLPerf's columns describe them."""
     config = row.config
     return (
         config.gpu_model,

@@ -37,7 +37,7 @@ FOLDS = 3
 
 
 class Shape(NamedTuple):
-    """What is chosen for a job."""
+    """The choice for a job."""
 
     gpus: int
     nodes: int
@@ -67,7 +67,7 @@ class Kind:
         return {shape: choice for shape, choice in self.choices.items() if choice.rate > 0}
 
     def submitted(self, rng: random.Random) -> Shape:
-        """What its users submitted, as often as they did."""
+        """The configurations that its users submitted, as often as they did."""
         shapes = list(self.choices)
         return rng.choices(shapes, [self.choices[shape].runs for shape in shapes])[0]
 

@@ -114,7 +114,7 @@ def _mean(
 
 
 def over_defaults(kinds: Kinds, cluster: Cluster, load: float, size: tuple[int, int]) -> None:
-    """What predictions gain for the same arrivals, by the default that they replace."""
+    """The gain of predictions for the same arrivals, by the default that they replace."""
     count, seeds = size
     for policy in (FIFO, EASY):
         for gpus in DEFAULTS:

@@ -32,7 +32,7 @@ _HEAD = {"head_dim": HIDDEN // HEADS}
 _NO_GROUPS = {"num_key_value_heads": HEADS}
 _GPT2 = {"n_embd": HIDDEN, "n_inner": WIDTH, "n_head": HEADS, "n_positions": TOKENS}
 _NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-# What differs from the usual: of an architecture, the keys of its config.json.
+# Differences from the usual: of an architecture, the keys of its config.json.
 ARCHITECTURES: dict[str, dict[str, Any]] = {
     "llama": {},
     "mistral": _HEAD,
@@ -160,7 +160,7 @@ def _kept(architecture: str, case: Case, layers: int, checkpointing: bool) -> It
 
 
 def id_(tensor: torch.Tensor) -> int:
-    """What tells one storage from another."""
+    """The key that tells one storage from another."""
     return int(tensor.untyped_storage()._cdata)
 
 

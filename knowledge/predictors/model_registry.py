@@ -45,7 +45,7 @@ def promote(version: PredictorVersion, *, now: datetime, by: User | None = None)
 
 
 def _activate(version: PredictorVersion) -> None:
-    # Who promotes at the same time waits here, so that the update below sees what the first one did.
+    # A promotion at the same time waits here, so that the update below sees what the first one did.
     list(PredictorVersion.objects.select_for_update().order_by("pk").values_list("pk"))
     PredictorVersion.objects.filter(active=True).update(active=False)
     version.active = True

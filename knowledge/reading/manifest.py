@@ -118,7 +118,7 @@ def _zipped(content: bytes) -> Iterator[tuple[str, int, bytes | None]]:
 def _tarred(content: bytes) -> Iterator[tuple[str, int, bytes | None]]:
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:*", errors="replace") as archive:
         for at, member in enumerate(archive):
-            # What lies behind a large member would have to be unpacked as far as there.
+            # A member behind a large one would have to be unpacked as far as there.
             if at > MOST_ENTRIES or member.offset_data + member.size > 10 * MOST_BYTES:
                 raise UnreadableUpload("The archive unpacks to too much; send the training's files alone.")
             if not member.isreg():

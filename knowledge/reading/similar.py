@@ -75,8 +75,8 @@ def duration_by_neighbours(
 ) -> float | None:
     """Return the duration of a job by those like it, in s; None with fewer than two.
 
-    neighbours: (duration, what was predicted for it, similarity) of jobs that succeeded. What the predictor
-    was off by for them corrects its prediction for this job.
+    neighbours: (duration, predicted duration, similarity) of jobs that succeeded. The predictor's errors for
+    them correct its prediction for this job.
     """
     ratios = [
         (took / predicted, similarity)

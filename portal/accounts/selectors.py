@@ -1,4 +1,4 @@
-"""Reading people. Whom a person may see is decided here and nowhere else."""
+"""Reading people. The rules of who sees whom are here and nowhere else."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Understood:
 
 
 def understand(*, user: User, text: str, now: datetime, zone: tzinfo) -> Understood:
-    """Read a sentence for a person. What it says is judged as a submission would be."""
+    """Read a sentence for a person. Its values are judged as those of a submission."""
     rows = visible_files(user).values_list("filename", "pk")[:MOST_FILES]
     ids = dict(reversed(list(rows)))  # of equal names the newest
     setting = _setting(user, tuple(reversed(ids)), now, zone)

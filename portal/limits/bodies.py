@@ -27,7 +27,7 @@ from scheduler.errors import OverQuota
 from scheduler.services.files.quotas import upload_hold
 from scheduler.services.history import LARGEST
 
-# What multipart headers and boundaries may add to the file itself.
+# Multipart headers and boundaries may add so much to the file itself.
 ENVELOPE_BYTES = 100_000
 UPLOADS_AT_ONCE = 2  # of one person: each holds one of the server's eight threads, however slow it is
 uploads = Shares(UPLOADS_AT_ONCE)

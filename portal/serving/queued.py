@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-LONGEST_S = 3.0  # for a thread: what came too late is not worth starting
+LONGEST_S = 3.0  # for a thread: a request that came too late is not worth starting
 waited_s: ContextVar[float] = ContextVar("waited_s", default=0.0)
-# What its slow statements took; None outside of requests, where no client waits.
+# Time that its slow statements took; None outside of requests, where no client waits.
 slow_s: ContextVar[float | None] = ContextVar("slow_s", default=None)

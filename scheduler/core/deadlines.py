@@ -119,7 +119,7 @@ def _in_market(
 def _by_size(job: JobInfo, market: MarketView) -> dict[int, list[Option]]:
     """Options by number of GPUs, the fastest first.
 
-    Those are left out for which the market has no nodes.
+    Options for which the market has no nodes are left out.
     """
     found: dict[int, list[Option]] = defaultdict(list)
     for option in job.options:

@@ -96,7 +96,7 @@ def _not_yet(job: JobInfo, now: float) -> Wait | None:
 def _beyond_limits(jobs: Sequence[JobInfo], not_yet: Collection[str]) -> Iterator[Wait]:
     """Show only as many jobs of each array as may still start.
 
-    Those submitted first come first.
+    Jobs submitted first come first.
     """
     limited = [job for job in jobs if job.array and job.array_limit]
     holding = Counter(job.array for job in limited if job.holds is not None)

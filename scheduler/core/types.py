@@ -188,7 +188,7 @@ class ClusterState:
     def kept_off(self, job: JobInfo) -> frozenset[str]:
         """Nodes that the job keeps away from for a while.
 
-        Those that it may never use are not among them.
+        Nodes that it may never use are not among them.
         """
         if not job.avoids or job.spot:
             return job.avoids

@@ -39,7 +39,7 @@ def apply(epoch: Epoch, state: ClusterState, plan: Plan, now: datetime) -> Appli
     """Carry out a plan as far as a tick may go.
 
     Raises SchedulerReplaced. Each start and each stop is a hint for the next tick, which decides
-    anew about the remaining actions. What the plan asks of markets is kept for their task.
+    anew about the remaining actions. Its wants of markets are kept for their task.
     """
     if state.markets:
         with leadership.row(epoch, nodes=str(len(plan.nodes))):

@@ -78,7 +78,7 @@ class Job(models.Model):
     failure_reason = models.TextField(blank=True)
     failure_code = models.CharField(max_length=20, blank=True, default="", db_default="")  # FailureCode
 
-    params = models.JSONField(default=dict)  # bound at submit: what changes what is learnt
+    params = models.JSONField(default=dict)  # bound at submit: values that change what is learnt
     fixed = models.JSONField(default=dict)  # what the user fixed
     chosen = models.JSONField(default=dict)  # field -> {value, by, reason}
     promise = models.JSONField(null=True, blank=True)  # as `promised` reads it
@@ -106,7 +106,7 @@ class Job(models.Model):
         indexes = [
             models.Index(fields=["state", "submitted_at"], name="job_queue"),
             models.Index(fields=["owner", "-id"], name="job_of_owner"),
-            # Rows are wide; what analytics reads of a period lies in the index itself.
+            # Rows are wide; the columns that analytics reads of a period lie in the index itself.
             models.Index(
                 fields=["ended_at"],
                 include=["state", "submitted_at", "owner", "team", "failure_class"],

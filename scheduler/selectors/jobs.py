@@ -1,4 +1,4 @@
-"""Reading jobs. Whose jobs a person sees is decided here and nowhere else."""
+"""Reading jobs. The jobs that a person sees are decided here and nowhere else."""
 
 from __future__ import annotations
 

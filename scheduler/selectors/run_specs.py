@@ -39,7 +39,7 @@ def spec_of(claim: Claim) -> Spec:
         nodes=attempt.promised.nodes,
         inputs=_inputs(job),
         resume=_resume(attempt),
-        # What measures speed alone is done again rather than resumed.
+        # A run that measures speed alone is done again rather than resumed.
         checkpoint_every_s=NEVER_S if is_random else settings.CHECKPOINT_EVERY_S,
         upload_limit_bytes=settings.CHECKPOINT_UPLOAD_BYTES,
         hang_after_s=settings.HANG_AFTER_S,
@@ -61,7 +61,7 @@ def _shape(model: str) -> dict[str, Any]:
 def params_of(job: Job, attempt: Attempt) -> dict[str, Any]:
     """Return every parameter of the recipe.
 
-    Those bound at submission come first, then those that the option settles.
+    Values bound at submission come first, then those of the option.
     """
     config = attempt.promised.config
     dispatch = {name: getattr(config, name) for name in RECIPES[job.recipe].binding(Binds.DISPATCH)}

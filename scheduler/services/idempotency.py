@@ -23,7 +23,7 @@ TWIN_WAITS_MS = 2000  # for the transaction of a request with the same key
 LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's answer after the longest wait for a lock
 
 Created = TypeVar("Created", bound=models.Model)
-# Opens the transaction of a creation; what it yields is told of the object before that ends.
+# Opens the transaction of a creation, and yields a function that is given the object before that ends.
 Creation = Callable[[], AbstractContextManager[Callable[[Any], None]]]
 
 

@@ -51,7 +51,7 @@ class LimitValues:
 def set_quotas(*, team: Team, quotas: list[QuotaValues], actor: User, now: datetime) -> None:
     """Let these be the team's quotas, and no others.
 
-    Those that stay the same are left alone. Raises BadParameters naming the quota, NotAllowed, Conflict.
+    Quotas that stay the same are left alone. Raises BadParameters naming the quota, NotAllowed, Conflict.
     """
     require_admin(actor)
     quotas = _by_key(quotas)

@@ -1,4 +1,4 @@
-"""What was measured on GPUs can be imported, and what measures it draws trainings that may start."""
+"""Measurements on GPUs can be imported, and the benchmark draws trainings that may start."""
 
 from __future__ import annotations
 

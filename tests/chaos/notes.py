@@ -1,4 +1,4 @@
-"""What clients noted down: each request with what they know of its effect."""
+"""Notes of clients: each request with what they know of its effect."""
 
 from __future__ import annotations
 

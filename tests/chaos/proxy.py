@@ -26,7 +26,7 @@ class Proxy:
     def __init__(self, upstream: int) -> None:
         self.upstream, self.port = upstream, 0
         self.refuses = False  # every connection is reset
-        self.holds = False  # nothing passes, and nobody is told; what was sent arrives afterwards
+        self.holds = False  # nothing passes, and nobody is told; the bytes arrive afterwards
         self.loses_answers = False
         self.delay_s, self.bytes_per_s = 0.0, 0.0
         self.said: deque[bytes] = deque(maxlen=KEPT)

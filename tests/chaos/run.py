@@ -36,7 +36,7 @@ from tests.harness.servers import NotInstalled
 
 USERS, OPEN_JOBS = 3, 3
 AT_ONCE = {"min_run_s": 1.0, "cooldown_s": 1.0, "limit": 5}
-SETTLE_S = 120.0  # beyond two leases: what is still open then stays so
+SETTLE_S = 120.0  # beyond two leases: a matter that is still open then stays so
 
 
 def run(options: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from functools import partial
 def set_clock(seconds: float) -> None:
     """Move what this process takes for the present."""
     true = time.time
-    # Not functions, which as a class's attribute would become methods: what they replace would not.
+    # Not functions, which as a class's attribute would become methods, unlike those that they replace.
     time.time = partial(lambda: true() + seconds)
     time.time_ns = partial(lambda: round((true() + seconds) * 1e9))
     with suppress(ImportError):  # a node has no Django

@@ -108,7 +108,7 @@ HISTORY = ("llama3.1-8b", "lora", "NVIDIA-A100-SXM4-80GB", "2", "512", "4", "ok"
 
 @pytest.fixture(autouse=True)
 def _memory() -> Iterator[None]:
-    """What would fill the machine's memory fails here."""
+    """Input that would fill the machine's memory fails here."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, before[1]))
     yield

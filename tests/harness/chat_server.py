@@ -18,7 +18,7 @@ Script = Callable[[dict[str, Any]], "str | Reply"]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is sent; `cut`: fewer bytes than announced. `hang`: nothing until the server ends."""
+    """An answer; `cut`: fewer bytes than announced. `hang`: nothing until the server ends."""
 
     body: bytes = b"{}"
     status: int = 200

@@ -19,7 +19,7 @@ PROTOCOL = 1
 
 
 def facts(slots: int = 2, model: str = "cpu", memory_bytes: int = 8 << 30, **more: Any) -> dict[str, Any]:
-    """What a node says of itself at enrolment; `more` as in the protocol."""
+    """The facts of a node at enrolment; `more` as in the protocol."""
     gpu = {"model": model, "memory_bytes": memory_bytes}
     if model == "cpu":
         gpu |= {"peak_flops": 5e10, "bandwidth_bytes_s": 8e9}

@@ -111,7 +111,7 @@ class Postgres:
         subprocess.run(command, check=True, env=env, cwd=self.root, stdout=log, stderr=log, **self.identity)
 
     def start(self) -> None:
-        # Not synchronous_commit=off: what was confirmed would be lost with the server, as if by the portal.
+        # Not synchronous_commit=off: confirmed rows would be lost with the server, as if by the portal.
         fast = "-c fsync=off -c full_page_writes=off -c max_connections=100"
         options = f"-p {self.port} -k {self.root} -c listen_addresses=127.0.0.1 {fast}"
         self._run("pg_ctl", "-w", "-o", options, "-l", str(self.root / "server.log"), "start")

@@ -1,4 +1,4 @@
-"""What the scheduler's tests share."""
+"""Fixtures that the scheduler's tests share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a GPU node is told to install is there and enough for every method."""
+"""The packages that a GPU node shall install are there, and enough for every method."""
 
 from __future__ import annotations
 

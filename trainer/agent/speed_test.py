@@ -47,8 +47,8 @@ class Failed(Exception):
 def run_due(facts: NodeFacts, workshop: RunPreparation, executor: Executor) -> tuple[SpeedTest, ...]:
     """Run the tests that are due, unless the node has work.
 
-    Returns the newest of each model. Whatever goes wrong becomes a test's problem: a node without figures is
-    a node all the same.
+    Returns the newest of each model. Any error becomes a test's problem: a node without figures is a node
+    all the same.
     """
     folder = workshop.folder
     if not folder.known_claims():

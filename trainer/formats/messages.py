@@ -16,7 +16,7 @@ _CALLS = ("tool_calls", "function_call")
 _TOOLS_ONLY = ("tool_call_id",)
 _PLAIN = {"role", "content", "weight"}  # most messages have no other fields, and files millions of them
 _UNDERSTOOD = {*_PLAIN, "name", *_REASONING, *_CALLS, *_TOOLS_ONLY}
-# What would teach something else than its author meant, were it left out.
+# Parts without which a row would teach something else than its author meant.
 _REFUSED = {
     "train": "write a weight of 0 for what is not to be learnt",
     "loss": "write a weight of 0 for what is not to be learnt",

@@ -32,7 +32,7 @@ def train(order: TrainingSpec, measured: RunFigures, stop: StopRequest, started:
     """
     source = locate(order)
     with joined(order, lambda: stop.requested) as world:
-        # Each node's first process shows its agent that it lives; what the training did, rank 0 alone tells.
+        # Each node's first process shows its agent that it lives; rank 0 alone reports the progress.
         journal = Journal(order.run_dir / "events.jsonl" if world.first_here else None, tells=world.main)
         measured.software = output.software()
         measured.memory_capacity_bytes = capacity_bytes(world.device)

@@ -65,7 +65,7 @@ def main() -> None:
 
 @dataclass(slots=True)
 class Asked:
-    """What was found for one job."""
+    """The changes found for one job."""
 
     kept: list[Kept]
     cpu_s: float

@@ -74,7 +74,7 @@ def useless(markets: Markets) -> list[dict[str, Any]]:
 
 
 def worth(markets: Markets) -> list[dict[str, Any]]:
-    """What forecasts are worth: scaled utility by decider and kind of forecast, over 60 mixed jobs.
+    """The worth of forecasts: scaled utility by decider and kind of forecast, over 60 mixed jobs.
 
     It says why weights stay with deciders that foresee, even where the forecasts say nothing.
     """
@@ -131,7 +131,7 @@ def _falling_weights(found: Sequence[ByDecider]) -> list[ByDecider]:
 
 
 def _received(found: Sequence[ByDecider], weights: Sequence[ByDecider]) -> float:
-    """What jobs bring that draw their decider by these weights, on average."""
+    """The utility of jobs that draw their decider by these weights, on average."""
     return sum(
         by_name[name] * utilities[name]
         for utilities, by_name in zip(found, weights, strict=False)

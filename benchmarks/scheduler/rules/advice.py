@@ -1,4 +1,4 @@
-"""What policies gain from similar jobs, in the simulator.
+"""The gain of policies from similar jobs, in the simulator.
 
 python benchmarks/scheduler/rules/advice.py [--jobs 800] [--traces A,B] [--lines A,B]
 

@@ -1,4 +1,4 @@
-"""What policies gain from knowing that a running job is about to end.
+"""The gain of policies from knowing that a running job is about to end.
 
 python benchmarks/scheduler/rules/hooks.py [--jobs 1000] [--error 0.2] [--traces A,B] [--policies A,B]
 

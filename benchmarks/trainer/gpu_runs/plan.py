@@ -1,9 +1,9 @@
 """The trainings that measure a GPU: real shapes of 0.5B to 8B, drawn by a seed.
 
 Each round asks every model for one of the methods, so that any beginning of the list is a fair sample. Sizes
-and flags are drawn at random within a band of the GPU's memory that is drawn as well. What physics puts
-beyond 1.4 times of it is left out, since nothing would be learnt from it, and so are long steps, for the sake
-of time.
+and flags are drawn at random within a band of the GPU's memory that is drawn as well. Trainings that
+physics puts beyond 1.4 times of it are left out, since nothing would be learnt from them, and so are long
+steps, for the sake of time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a training measured, as a row of docs/knowledge.md's CSV with some columns more.
+"""Measurements of a training, as a row of docs/knowledge.md's CSV with some columns more.
 
 An import leaves the columns of `MORE` out: bytes and steps behind the figures, how the training was started,
 and why it ended.

@@ -3,9 +3,9 @@
     python -m benchmarks.trainer.gpu_runs.warm CACHE
 
 Reads folders of runs from standard input, one a line, and answers each with its exit code (negative for a
-signal) once its process has gone. Importing takes longer than most of these trainings. What forks has never
-touched the GPU, so that each training opens its own context and its memory is counted as in a process of its
-own; `measure.py` repeats some in one to show it.
+signal) once its process has gone. Importing takes longer than most of these trainings. The process that forks
+has never touched the GPU, so that each training opens its own context and its memory is counted as in a
+process of its own; `measure.py` repeats some in one to show it.
 
 Weights that are made once for a model of 4 bits, unquantised, are kept in CACHE and linked from there.
 """

@@ -15,7 +15,7 @@ from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.analytic.least_squares import fit_weights, masked, shares
 from knowledge.core.domain.arrays import Array
 
-# What holds each of `peak_parts`, in their order: several are one thing with a weight for each way to run.
+# The holder of each of `peak_parts`, in their order: several are one thing with a weight for each way to run.
 STATES, GATHERED = "states", "gathered shards"
 HOLDERS = (
     *4 * (STATES,),

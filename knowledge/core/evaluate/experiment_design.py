@@ -61,8 +61,8 @@ def choose_experiments(
     """The configurations to run, all on one GPU model, most informative first.
 
     Each time the one that takes most variance from the predictions of all that run, given those chosen before
-    (A-optimal design, Pukelsheim 1993, one after the other); what is likely to fail teaches less. Those whose
-    step takes over `longest_s` are never chosen, though they count among what is to be predicted.
+    (A-optimal design, Pukelsheim 1993, one after the other); a run that is likely to fail teaches less.
+    Runs whose step takes over `longest_s` are never chosen, though they count among what is to be predicted.
     """
     if not configs:
         return []

@@ -17,7 +17,7 @@ from knowledge.core.predict.base import MIN_P_VALID
 from knowledge.core.recommend.submit_defaults import Request
 
 SIZES = ("per_device_batch_size", "gradient_accumulation_steps")
-# What to let go of, smallest change first: how it runs, then on what.
+# Values to let go of, smallest change first: how it runs, then on which GPUs.
 RELEASES: tuple[tuple[str, ...], ...] = (
     SIZES,
     *((name,) for name in config_space.SETTINGS),

@@ -127,7 +127,7 @@ def _probability(member: Any, X: Array) -> Array:
 def _taken(X: Array, columns: Array) -> Array:
     """Return the columns of a mask.
 
-    Those beyond it are of settings that were added since the fit.
+    Columns beyond it are of settings that were added since the fit.
     """
     taken: Array = X[:, : len(columns)][:, columns]
     return taken

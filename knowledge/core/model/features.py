@@ -92,8 +92,8 @@ def physics(c: ConfigTable) -> dict[str, Array]:
 def matrix(configs: Sequence[Config], c: ConfigTable, vocabulary: dict[str, dict[str, float]]) -> Array:
     """Return the features of the columns, of shape (n, k).
 
-    `vocabulary` maps texts (software, protocol) to numbers; an unseen one is the usual. What is read by its
-    type comes last: a predictor that was stored before a setting was added still loads.
+    `vocabulary` maps texts (software, protocol) to numbers; an unseen one is the usual. Settings read
+    by their types come last: a predictor that was stored before a setting was added still loads.
     """
     settings = [_column(configs, read) for read in SETTINGS.values()]
     texts = [

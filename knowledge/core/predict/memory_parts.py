@@ -57,9 +57,9 @@ def scaled_parts(
 ) -> dict[str, Array]:
     """Return the parts of the option's configuration, then of others.
 
-    Each has the shape (1 + others,). Those of the first are scaled to make the option's prediction, and the
-    others' alike. What follows from the model's size stays; activations, logits and what is put together from
-    shards bear what physics misses, or all parts where these are too small.
+    Each has the shape (1 + others,). The parts of the first are scaled to make the option's prediction, and
+    the others' alike. Parts that follow from the model's size stay; activations, logits and weights put
+    together from shards bear the error of physics, or all parts where these are too small.
     """
     known = knowledge.get(hardware_kind(option.config))
     if known and known.own_peaks.by_physics([option.config])[0]:

@@ -243,8 +243,8 @@ def _learned(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable) 
     suspected = memory
     by_physics = knowledge.own_peaks.by_physics(configs) & (knowledge.memory is not None)
     if by_physics.any():
-        # Errors of other stacks are not those of a stack that physics follows line by line. What history
-        # says of our trainer's runs, once it has some, still makes for caution.
+        # A stack that physics follows line by line has other errors than other stacks. The history of our
+        # trainer's runs, once there is some, still makes for caution.
         memory = np.where(by_physics, cost_model.memory(c).total, memory)
         suspected = np.maximum(memory, suspected) if knowledge.own_peaks.models else memory
     unfamiliar = outside | unseen_model | knowledge.rate.scarce(configs)

@@ -54,7 +54,7 @@ _NATIVE = re.compile(
     r"|Failures?: |\bXid \(|\.so[.\d]*: undefined symbol|^[A-Z]\w{3,40} error: "
     r"|torch[./]distributed[./]elastic\S*.{0,40}failed|oom_kill"
 )
-# What is left out before a message of C++.
+# Left out before a message of C++.
 _NATIVE_FILE = re.compile(
     r"ProcessGroup\w+\.cpp|^\W{0,3}(?:\[rank\d+\]:)?\[[EF][ \d].{0,60}\.(?:cpp|cc|cuh?|h|ts):\d"
 )
@@ -62,7 +62,7 @@ _OPTION = re.compile(r"^--[\w-]{2,40}[ =].{1,300}\b(?:is missing|is not|does not
 _RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*(?P<name>[A-Z](?=\w*[a-z])\w{3,60})(?:$|: )")
 _CODE = re.compile(r"^(?:\[rank\d+\]:|\s*>)?\s{2,}\S")  # of a frame
 _COLOUR = re.compile(r"(?:\x1b|ESC)\[[\d;]{0,12}[A-Za-z]")
-# What a program wrote into a line that was not ended.
+# A message that a program wrote into a line that was not ended.
 _GLUED = re.compile(
     r"^.{1,600}?[\d\]|%](?=Traceback \(most|terminate called|Segmentation fault|Bus error|slurmstepd: error"
     r"|Fatal Python error|Killed$)"

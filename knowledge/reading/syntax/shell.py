@@ -1,8 +1,8 @@
 """Commands of a shell script or a line.
 
-Variables are replaced by what the script assigns to them. Nothing is run. What cannot be known (a loop's
-variable, an element of an array, another program's output) stays unknown, and a word that holds it states
-nothing.
+Variables are replaced by the values that the script assigns to them. Nothing is run. A value that cannot be
+known (a loop's variable, an element of an array, another program's output) stays unknown, and a word that
+holds it states nothing.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ class EmbeddedPortal:
         command = [sys.executable, "-m", "portal.ops.launch.prepare"]
         command += ["--first-job", "always" if self.options.once else "new"]
         command += ["--node", str(self.node), "--address", self.url] if self.options.train else []
-        # The steps tell themselves in words for a terminal; what fails ends them with its traceback.
+        # The steps print words for a terminal; one that fails ends them with its traceback.
         done = subprocess.run(
             command, env={"LOG_LEVEL": "CRITICAL", **env}, stdout=subprocess.PIPE, text=True
         )

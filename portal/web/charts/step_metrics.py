@@ -36,7 +36,7 @@ class Heading:
 
     @property
     def label(self) -> str:
-        """The chart in words, for those who do not see it."""
+        """The chart in words, for people who do not see it."""
         return f"{_measure(self.name).capitalize()} by optimiser step"
 
 

@@ -159,7 +159,7 @@ def _context(form: SubmitForm) -> dict[str, Any]:
             for name, choice in found.chosen.items()
             if found.best or choice.value is not None  # else settled when a node is free to run it
         ],
-        # What is pinned to a place is compared with other places instead.
+        # A value that is pinned to a place is compared with other places instead.
         "similar": None if pinned else _similar(form, found.best, now),
         "warnings": _limits(form.cleaned_data, found.best, now),
         "ask_plans": bool(found.options and form.cleaned_data.get("deadline_at")) and has_markets(),

@@ -34,5 +34,5 @@ class PriceForm(StyledForm):
     price = forms.FloatField(
         min_value=0, max_value=MAX_PRICE, label="Price per GPU hour", help_text=in_currency
     )
-    # What the administrator saw: if it is no longer so, someone else was first.
+    # The state that the administrator saw: if it is no longer so, someone else was first.
     seen = forms.FloatField(widget=forms.HiddenInput)

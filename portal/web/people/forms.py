@@ -38,7 +38,7 @@ class NewUserForm(ProfileForm):
 
 
 class ChangeUserForm(ProfileForm):
-    # What the administrator saw: if it is no longer so, someone else was first.
+    # The state that the administrator saw: if it is no longer so, someone else was first.
     seen_email = forms.CharField(required=False, max_length=254, widget=forms.HiddenInput)
     seen_is_staff = forms.BooleanField(required=False, widget=forms.HiddenInput)
 

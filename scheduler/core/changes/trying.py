@@ -21,7 +21,7 @@ LEAST_PLAYS = 3  # of a change, before anything is promised of it
 SCREENING = 2  # plays after which only the most helpful are tried on
 KEPT = 8
 OF_OTHERS = 2  # plays that go on until the others have started as well
-Share = Callable[[int], More]  # of so many plays that are still to come: what bounds the next one
+Share = Callable[[int], More]  # of so many plays that are still to come: these bound the next one
 
 
 @dataclass(slots=True)

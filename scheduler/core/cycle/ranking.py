@@ -57,7 +57,7 @@ class Ranking:
             at = bisect_left(self._places, place)
             del self._places[at], self._jobs[at]
 
-    # What only a ranking that changes needs, and not one that is gone through once.
+    # Needed only by a ranking that changes, and not by one that is gone through once.
 
     @cached_property
     def _places(self) -> list[Place]:

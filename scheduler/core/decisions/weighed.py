@@ -75,7 +75,7 @@ def weigh(
 def _left(job: JobInfo, nodes: Sequence[NodeInfo], plan: Plan) -> list[NodeInfo]:
     """The nodes with the GPUs that the job found free.
 
-    Those ahead of it have taken theirs.
+    Jobs ahead of it have taken theirs.
     """
     taken: set[GpuId] = set()
     for action in plan.actions:

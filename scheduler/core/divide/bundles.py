@@ -34,7 +34,7 @@ def movable(state: ClusterState, rules: DivideRules, now: float) -> list[JobInfo
 def possible_options(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> list[Option]:
     """Return the job's options that the empty cluster could hold.
 
-    The rules allow them. There is one per bundle, smallest first. What a running job holds is among them,
+    The rules allow them. There is one per bundle, smallest first. The option of a running job is among them,
     even where it could not start so any more: it may stay.
     """
     found = free.possible(job)

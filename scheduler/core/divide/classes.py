@@ -20,7 +20,7 @@ def serve_by_class(
 ) -> Places:
     """Places class by class, so that none is left out for a lower one.
 
-    What a higher class leaves, the next one takes, unless it is served better by its places `together` with
+    Each class takes the GPUs that higher ones leave, unless it is served better by its places `together` with
     all others, or anew with the higher ones, which then are served no worse.
     """
     places: Places = {}

@@ -96,7 +96,7 @@ def foresee(values: Array, ahead: int, day: int) -> Foreseen:
     made = np.stack([method(values, ahead, day) for method in METHODS.values()])
     made = np.clip(made, np.fmin.accumulate(values), np.fmax.accumulate(values))
     errors = _recent_errors(made, values, ahead)
-    # What cannot answer or has never been judged comes last; persistence wins ties.
+    # A forecaster that cannot answer or has never been judged comes last; persistence wins ties.
     judged = np.where(np.isfinite(errors), errors, np.inf)
     judged = np.where(np.isfinite(made), judged, np.nan)
     judged[0] = np.where(np.isnan(judged[0]), np.inf, judged[0])

@@ -80,7 +80,7 @@ class Evictions:
                 self.by_place[model, node][job.id] = job
                 self.gpus_on[job.id, node] += 1
                 reachable[model, node].append(index)
-        # What would be free if every evictable job were gone: it only shrinks, so failures can be remembered.
+        # The GPUs free if every evictable job were gone: they only become fewer, so failures are remembered.
         self.reachable = FreeGpus(
             (_with(node, reachable.get((node.gpu_model, node.id), ())) for node in nodes), free.placement
         )

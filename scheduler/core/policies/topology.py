@@ -90,7 +90,7 @@ class _Walk:
         for option in options:
             if option.gpu_model not in self.taken and self._start(job, option):
                 return
-        # Who insists must not hold up those who do not, nor who keeps away from a node those who need not.
+        # A job that insists must not hold up one that does not, nor one that avoids a node one that need not.
         if job.topology is not Topology.GUARANTEED and not job.avoids:
             self.taken.update(option.gpu_model for option in options)
         enough = self.free.count_for(options[0], job.avoids) >= options[0].gpus

@@ -34,7 +34,7 @@ def decide(policy: Policy, state: ClusterState, now: float) -> Plan:
 
 def _within_limits(policy: Policy, state: ClusterState, now: float) -> Plan:
     barred = _Barred(state)
-    # A policy that stops jobs may free a share; what fits an empty cluster is open until it has decided.
+    # A policy that stops jobs may free a share; one that fits an empty cluster is open until it has decided.
     nobody = replace(state, jobs=tuple(job for job in state.waiting))
     ledger = Ledger(replace(nobody, jobs=()) if policy.preempts else state)
     barred.refused_by(ledger, state.waiting)

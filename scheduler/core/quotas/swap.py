@@ -86,7 +86,7 @@ class _Swaps:
         return True
 
     def _place(self, job: JobInfo, option: Option, gone: list[JobInfo]) -> tuple[GpuId, ...] | None:
-        """GPUs of which each of those who go leaves some.
+        """GPUs of which each job that goes leaves some.
 
         So the start waits for all of them, and the limit is kept at every moment.
         """

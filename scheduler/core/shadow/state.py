@@ -11,7 +11,7 @@ from scheduler.core.ahead.durations import UNKNOWN_S
 from scheduler.core.ahead.lives import PlayedJob
 from scheduler.core.types import ClusterState, JobInfo
 
-# What happens to a job in the shadow; everything else is as it really is.
+# Fields of a job that follow the shadow; all others are as they really are.
 OWN = (
     "holds", "work_left", "attained_gpu_s", "unsaved_s", "preemptions", "restarts", "first_started_at",
     "stopped_at", "preempted_at", "awaits",

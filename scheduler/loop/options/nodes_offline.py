@@ -31,7 +31,7 @@ def with_offline_nodes(
 ) -> Mapping[str, Avoided]:
     """Return what jobs avoid, such nodes included.
 
-    Those that offer a GPU of its options are named.
+    Nodes that offer a GPU of its options are named.
     """
     asking = [job for job in jobs if is_downloaded(job.model)]
     lacking = _lacking({job.model for job in asking})

@@ -17,7 +17,7 @@ from scheduler.simulator.inputs.trace import TraceJob
 def edge_jobs(begin: datetime, seen_at: datetime) -> list[Job]:
     """The jobs submitted before the range begins that ended after it began.
 
-    Those that go on are left out: what is known of them changes, and every policy has to play the same.
+    Jobs that go on are left out: knowledge of them changes, and every policy has to play the same.
     """
     return list(past_jobs(until=begin, ended_by=seen_at).filter(ended_at__gt=begin))
 

@@ -54,8 +54,8 @@ def _failed(attempts: Sequence[Attempt]) -> dict[str, float]:
 def _slower(job: Job, attempts: Sequence[Attempt], failed: dict[str, float]) -> float:
     """How many times longer than promised it ran.
 
-    Each attempt is measured by its own promise. Start-ups of later ones are restarts. What a lost node cost
-    is left out, since it is played; what other failures cost belongs to the job.
+    Each attempt is measured by its own promise. Start-ups of later ones are restarts. The cost of
+    a lost node is left out, since it is played; that of other failures belongs to the job.
     """
     share, times = 1.0, 0.0
     for number, attempt in enumerate(attempts):

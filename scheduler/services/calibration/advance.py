@@ -31,7 +31,7 @@ from scheduler.services.jobs.verbs import cancel_job
 from scheduler.states import NodeState
 
 log = logging.getLogger(__name__)
-AT_ONCE = 2  # jobs waiting or running: what is left when the time is up is little
+AT_ONCE = 2  # jobs waiting or running: little is left when the time is up
 TRIES = 3  # at computing the errors
 Clock = Callable[[], datetime]
 

@@ -71,7 +71,7 @@ class Cancelled(NamedTuple):
 def cancel_array(*, array: JobArray, actor: User, now: datetime) -> Cancelled:
     """Cancel all jobs of the array that have not ended.
 
-    Those that wait go together and first, so that none starts meanwhile.
+    Jobs that wait go together and first, so that none starts meanwhile.
     """
     reason = f"The array {array.pk} was cancelled."
     jobs, stopping = Job.objects.filter(array=array), 0

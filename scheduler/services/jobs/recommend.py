@@ -225,7 +225,7 @@ def options_digest(recommender: Recommender) -> str:
 def options_for(job: Job, recommender: Recommender, now: datetime) -> tuple[Option, ...]:
     """The job's options, best first; after running out of memory only smaller ones.
 
-    Those within the job's deadline, counted from `now`, and its budget come before the others.
+    Options within the job's deadline, counted from `now`, and its budget come before the others.
     """
     workload = workload_of(
         model=job.model, training_file=job.training_file, validation_file=job.validation_file

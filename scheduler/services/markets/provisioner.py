@@ -39,7 +39,7 @@ def ask(
 ) -> ProvisionerAnswer:
     """Ask the command one question, as JSON on its standard input.
 
-    Raises ProvisionerFailed. Whatever it started is ended with it if it takes too long.
+    Raises ProvisionerFailed. Its processes are ended with it if it takes too long.
     """
     try:
         process = subprocess.Popen(

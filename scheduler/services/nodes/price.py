@@ -24,7 +24,7 @@ MAX_PRICE = 1e6
 def set_price(*, node: Node, price: float, seen: float, actor: User, now: datetime) -> Node:
     """Change the price per GPU hour of a node from now on.
 
-    The actor saw its price as `seen`. What was spent until now keeps its price. Raises BadParameters;
+    The actor saw its price as `seen`. Money spent until now keeps its price. Raises BadParameters;
     Conflict when someone else changed it meanwhile.
     """
     if not 0 <= price <= MAX_PRICE:

@@ -67,7 +67,7 @@ def play_next(*, now: Clock) -> Simulation | None:
 def take_lease(now: datetime) -> Simulation | None:
     free = Q(leased_until__isnull=True) | Q(leased_until__lt=now)
     found = Simulation.objects.filter(free, state__in=OPEN_STATES).order_by("-state", "id").first()
-    if found is None:  # "running" sorts after "queued": what was begun is ended first
+    if found is None:  # "running" sorts after "queued": a simulation that was begun is ended first
         return None
     mine = Simulation.objects.filter(free, pk=found.pk, turn=found.turn, state=found.state)
     try:

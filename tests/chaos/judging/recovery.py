@@ -86,7 +86,7 @@ def _took(one: Struck, struck: Sequence[Struck], seen: Timeline) -> float | None
 
 
 def _touches(one: Struck) -> frozenset[str]:
-    """What it may spoil; a node is heard of only while the portal answers."""
+    """The things that it may spoil; a node is heard of only while the portal answers."""
     what = base(one.target)
     touched = {"answers", "heard"} if what in ANSWERS else set()
     touched |= {"ticks"} if what in TICKS else set()
@@ -94,7 +94,7 @@ def _touches(one: Struck) -> frozenset[str]:
 
 
 def _needs(one: Struck) -> frozenset[str]:
-    """What must be well before it is over."""
+    """The things that must be well before it is over."""
     is_node = base(one.target) not in ANSWERS | TICKS
     return _touches(one) | ({"heard"} if is_node else set())
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from tests.chaos.watch import EVERY_S, Timeline
 
-GAP = 1 / 3  # of a lease: who gives no answer for longer is away (docs/adr/0009)
+GAP = 1 / 3  # of a lease: a node that gives no answer for longer is away (docs/adr/0009)
 JITTER = 0.2  # of a lease: between two looks of ours
 UNSEEN_S = 2 * EVERY_S  # what was served at both ends of a gap, between two looks of ours
 

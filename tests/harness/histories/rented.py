@@ -66,7 +66,7 @@ class RentedHistory(LiveHistory):
         return sorted(found, key=lambda node: node.node_id)
 
     def _go_on(self, at: float) -> None:
-        """What was seen of the market so far, and the nodes that were asked for."""
+        """The market as seen so far, and the nodes that were asked for."""
         for since, price, available in RECORD:
             if since <= at:
                 MarketSample.objects.get_or_create(

@@ -31,7 +31,7 @@ class AsPromised(GroundTruth):
 
 
 class LiveOptions:
-    """What the live jobs' options said."""
+    """The predictions in the live jobs' options."""
 
     def __init__(self, jobs: list[Job]) -> None:
         self._by_job = {job.pk: tuple(map(read_option, job.options)) for job in jobs}

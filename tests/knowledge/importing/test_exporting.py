@@ -1,4 +1,4 @@
-"""What is exported can be imported again, and is safe to open in a spreadsheet."""
+"""Exported executions can be imported again, and is safe to open in a spreadsheet."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ USELESS: Mapping[str, Any] = {
 
 
 class StrictChat:
-    """What it was asked, and how it answers.
+    """The requests that it got, and how it answers.
 
     model: from the messages to the text of an answer. word: from that text to a message. refuses: parts of
     requests that it does not know.

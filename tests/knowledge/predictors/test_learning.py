@@ -39,7 +39,7 @@ SLOWER = 0.5  # the truth of these tests: everything runs at half the prior's ra
 def rows(count: int, seed: int, factor: float = SLOWER) -> list[Measurement]:
     """Return executions on A100s whose rate is the prior's times a factor.
 
-    Those above the memory are invalid.
+    Peaks above the memory are invalid.
     """
     random = np.random.default_rng(seed)
     names = ["meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.2-1B", "mistralai/Mistral-7B-v0.1"]

@@ -1,4 +1,4 @@
-"""What trees of scripts state: own ones, in the conventions of the trainers that people come from."""
+"""Statements of trees of scripts: own ones, in the conventions of the trainers that people come from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said where nothing can be offered."""
+"""Sentences where nothing can be offered."""
 
 from __future__ import annotations
 

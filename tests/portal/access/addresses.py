@@ -18,7 +18,7 @@ from portal.web.nodes import node
 from portal.web.people import people, teams
 from trainer.step_metrics import STEP_CHARTS
 
-# What a gap is filled with, by its name: one object, or all the words that the view knows.
+# Values for a gap, by its name: one object, or all the words that the view knows.
 GAPS: dict[str, str] = {
     "job_id": "{job}", "array_id": "{array}", "file_id": "{file}", "user_id": "{user}",
     "token_id": "{token}", "team_id": "{team}",

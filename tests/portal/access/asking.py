@@ -26,7 +26,7 @@ GAP = re.compile(r"\{(\w+)\}")
 RUNS = b"""model_name,method,gpu_model,number_gpus,tokens_per_sample,per_device_batch_size,status
 llama3.1-8b,full,A100-SXM4-80GB,1,512,64,oom
 """
-# What is sent in a form of several parts: the field, the file's name and what it holds.
+# The file in a form of several parts: the field, the file's name and its content.
 FILES = {
     "@jsonl": ("file", "data.jsonl", world.training_lines()),
     "@script": ("file", "train.yaml", b"learning_rate: 1e-4"),

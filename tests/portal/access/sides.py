@@ -1,6 +1,6 @@
 """A portal of two teams that know nothing of each other.
 
-Whatever belongs to one team alone is named after it.
+All that belongs to one team alone is named after it.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def _asked_for(first: Side, admin: User, now: datetime) -> tuple[Calibration, Si
 
 
 def places(first: Side, admin: User) -> dict[str, str]:
-    """What fills the gaps of an address: always what is the first side's."""
+    """Values for the gaps of an address, always of the first side."""
     now = database_now()
     calibration, simulation = _asked_for(first, admin, now)
     version = PredictorVersion.objects.create(

@@ -36,7 +36,7 @@ def log() -> Iterator[io.StringIO]:
 
 
 def rows() -> str:
-    """What the record and the histories say."""
+    """The texts of the audit record and the histories."""
     tables = (AuditEntry.objects, JobEvent.objects, NodeEvent.objects)
     return json.dumps([list(manager.values()) for manager in tables], default=str)
 

@@ -20,7 +20,7 @@ def post(api: APIClient, path: str, body: object = None, **headers: str) -> Any:
 
 
 def acts() -> list[str]:
-    """What the record says of people and teams, oldest first; making tokens aside."""
+    """The record of people and teams, oldest first; making tokens aside."""
     rows = AuditEntry.objects.order_by("pk").values_list("action", flat=True)
     return [action for action in rows if not action.startswith("token")]
 

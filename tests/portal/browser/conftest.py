@@ -45,7 +45,7 @@ def chromium_browser() -> Iterator[Any]:
 
 
 class Watch:
-    """What a page must not do: complain in its console, fail, or ask another host."""
+    """Faults of a page: it complains in its console, fails, or asks another host."""
 
     def __init__(self, page: Any) -> None:
         self.complaints: list[str] = []

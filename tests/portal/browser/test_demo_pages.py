@@ -43,7 +43,7 @@ def demo(jobs: int = 30) -> None:
 
 
 def more() -> None:
-    """What only some pages show: a simulation, and somebody who waits."""
+    """Contents of some pages only: a simulation, and somebody who waits."""
     demo_simulation.main()
     world.job(User.objects.get(username="user"), name="next in line")
     assert {"running", "queued", "failed", "succeeded"} <= set(Job.objects.values_list("state", flat=True))

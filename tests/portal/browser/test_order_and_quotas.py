@@ -1,4 +1,4 @@
-"""What lets one job start before another: order, time, quotas and classes."""
+"""Order, time, quotas and classes let one job start before another."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def table(html: str, first_heading: str) -> list[list[str]]:
 
 
 def moments(html: str) -> list[datetime]:
-    """What machines read of the times on a page."""
+    """The times on a page as machines read them."""
     return [datetime.fromisoformat(text) for text in re.findall(r'<time[^>]* datetime="([^"]+)"', html)]
 
 

@@ -73,7 +73,7 @@ def _resumed_and_starting(story: Story) -> None:
 
 
 def _resumed_without_a_step(story: Story) -> None:
-    """What the first attempt said of speed and time left is over."""
+    """Speed and time left of the first attempt are over."""
     story.resumed()
     story.run()
 

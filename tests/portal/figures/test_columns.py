@@ -1,4 +1,4 @@
-"""What a job's row keeps of its events is what the events tell, also for jobs of earlier releases."""
+"""The columns of a job agree with its events, also for jobs of earlier releases."""
 
 from __future__ import annotations
 

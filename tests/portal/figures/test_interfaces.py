@@ -176,7 +176,7 @@ def check_stretches(page: str, message: ByHand) -> None:
 
 
 def check_fragments(browser: Client, story: Story, facts: ByHand) -> None:
-    """What is fetched anew says what the page said."""
+    """Parts that are fetched anew say what the page said."""
     path = f"/jobs/{story.job.pk}/"
     page = browser.get(path).content.decode()
     live = browser.get(f"{path}live/").content.decode()

@@ -17,7 +17,7 @@ from tests.portal.conftest import token_client
 pytestmark = pytest.mark.django_db
 METHODS = ("OPTIONS", "POST", "PATCH", "ODD")
 PARTS = ("a%00b", "%ED%A0%80", "%2e%2e%2f", "9" * 400, "x" * 3000, "-1")
-# What pages and lists take in their query, and what none of them can use.
+# Values that pages and lists take in their query, and some that none of them can use.
 NAMES = """q state gpu node model after before limit offset from training_file validation_file source learnt
 since until period owner team user kind action actor page order days name place step format"""
 ODD = ("%00", "9" * 400)

@@ -39,7 +39,7 @@ def test_many_names_from_one_address_are_locked_out_before_anything_is_hashed(
     person.save()
     for number in range(SIGN_IN.most):
         assert sign_in(f"name{number}").status_code == 200
-    monkeypatch.setattr(User, "check_password", None)  # whoever comes so far fails
+    monkeypatch.setattr(User, "check_password", None)  # a guess that comes so far fails
     with CaptureQueriesContext(connection) as queries:
         refused = sign_in("another")
     assert (refused.status_code, refused["Retry-After"], len(queries)) == (429, "900", 0)

@@ -1,4 +1,4 @@
-"""What the settings are put together from."""
+"""The parts that settings are put together from."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_a_process_that_never_predicts_does_not_load_what_learns() -> None:
 
 
 def variables() -> set[str]:
-    """What settings.py reads from the environment."""
+    """The variables that settings.py reads from the environment."""
     return set(re.findall(r'env\.\w+\(\s*"(\w+)"', (REPOSITORY / "portal" / "settings.py").read_text()))
 
 

@@ -1,4 +1,4 @@
-"""What waits on disk for a client is what was answered."""
+"""An answer that waits on disk for a client is whole."""
 
 from __future__ import annotations
 

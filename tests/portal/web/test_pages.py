@@ -1,4 +1,4 @@
-"""What holds for every page: who gets in, and what a page costs."""
+"""Rules of every page: who gets in, and what a page costs."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def api(owner: User) -> APIClient:
 
 
 def offers(api: APIClient, job: Job) -> dict[str, Any]:
-    """What is told once the worker has looked."""
+    """The answer once the worker has looked."""
     assert api.get(f"/api/jobs/{job.pk}/changes/").status_code == 200
     find_next(database_now())
     answer = api.get(f"/api/jobs/{job.pk}/changes/").json()

@@ -27,7 +27,7 @@ def tiresias_queue(one: JobInfo) -> tuple[float, ...]:
 
 
 def greedy(state: ClusterState, rank: Callable[[JobInfo], tuple[float, ...]]) -> set[str]:
-    """Who runs if all GPUs are handed out anew, the best ranked first, and who does not fit is passed."""
+    """The jobs that run if all GPUs are given anew, best ranked first, passing those that do not fit."""
     left = sum(len(one.free) for one in state.nodes) + sum(
         len(one.holds.gpus) for one in state.jobs if one.holds
     )

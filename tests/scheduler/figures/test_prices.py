@@ -1,4 +1,4 @@
-"""What was spent keeps the price of its time for ever."""
+"""Money spent keeps the price of its time for ever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What jobs used and cost in a period: the same sums however they are grouped, on the page and over REST."""
+"""Use and cost of jobs in a period: the same sums however they are grouped, on the page and over REST."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no database keeps is refused or marked, and the node that sent it goes on."""
+"""A report that no database keeps is refused or marked, and the node that sent it goes on."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def refreshed(job: Job) -> None:
 
 
 def cost_of(owner: User) -> float:
-    """What such a job costs on the cheapest node."""
+    """The cost of such a job on the cheapest node."""
     job = ask(owner)
     cost = min(read_option(raw).cost.value for raw in job.options)
     Job.objects.all().delete()

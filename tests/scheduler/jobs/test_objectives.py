@@ -1,4 +1,4 @@
-"""What a person wants decides where the job runs: the goal, a deadline, a budget."""
+"""A goal, a deadline or a budget decides where the job runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an attempt still has to do follows its reports, and the scheduler believes it."""
+"""The work left of an attempt follows its reports, and the scheduler believes it."""
 
 from __future__ import annotations
 

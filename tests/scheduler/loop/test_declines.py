@@ -140,7 +140,7 @@ def test_a_gang_keeps_away_from_the_one_of_its_nodes_that_declined(settings: Any
 def test_a_start_that_a_living_node_does_not_take_up_uses_no_try(
     node: FakeNode, heard: bool, used: int
 ) -> None:
-    """What a silent node makes of it nobody knows: its lease decides."""
+    """Nobody knows the state of a silent node: its lease decides."""
     job = one_gpu_job()
     tick()
     if heard:

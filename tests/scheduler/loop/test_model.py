@@ -189,7 +189,7 @@ class Lifecycle(RuleBasedStateMachine):
 
     @invariant()
     def the_newest_decision_is_made_again_from_what_is_kept(self) -> None:
-        """Whatever the cluster has become since."""
+        """The job ends, however the cluster has changed since."""
         newest = Decision.objects.first()
         if newest and newest.pk != self.replayed:
             self.replayed = newest.pk

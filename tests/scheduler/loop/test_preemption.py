@@ -239,7 +239,7 @@ def test_a_start_begins_after_the_gpus_were_left_although_the_tick_began_before(
 
 
 def test_a_pending_start_survives_its_scheduler() -> None:
-    """What is kept is rows, so another worker goes on with it."""
+    """All is kept in rows, so another worker goes on with it."""
     node, _, order, taker = preempting()
     world.free_the_epoch()
     node.end(order, "stopped")

@@ -1,4 +1,4 @@
-"""What policies want of markets, and commands that rent nodes: helpful, hanging, lying or broken."""
+"""Wants of policies, and commands that rent nodes: helpful, hanging, lying or broken."""
 
 from __future__ import annotations
 

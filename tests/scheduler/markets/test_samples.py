@@ -1,4 +1,4 @@
-"""What was seen of a market: taken as a whole or refused, and what follows for its nodes."""
+"""Samples of a market: taken as a whole or refused, and what follows for its nodes."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 def run(
     node: FakeNode, meanwhile: Callable[[], None], monkeypatch: pytest.MonkeyPatch, **options: object
 ) -> str:
-    """What the command prints; `meanwhile` happens each time that it waits."""
+    """The output of the command; `meanwhile` happens each time that it waits."""
     monkeypatch.setattr(calibrate.time, "sleep", lambda _: meanwhile())
     out = io.StringIO()
     name = Node.objects.get(pk=node.node_id).name

@@ -39,7 +39,7 @@ def ask(node: FakeNode, *, runs: int = 8, **wanted: object) -> Calibration:
 
 
 def work() -> None:
-    """What a worker does when it is asked."""
+    """The work of a worker when it is asked."""
     advance_all(now=database_now)
 
 

@@ -1,4 +1,4 @@
-"""What a node measured of its links: kept by level, shown, and what jobs on it are promised from."""
+"""Link speeds that a node measured: kept by level, shown, and used for promises."""
 
 from __future__ import annotations
 

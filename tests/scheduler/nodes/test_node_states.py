@@ -86,7 +86,7 @@ INPUTS: dict[str, Step] = {
     "finish": finish,
     "remove": remove,
 }
-# What follows: a state, a block by its kind, = for nothing, noted for an event alone, - for a refusal.
+# The effect: a state, a block by its kind, = for nothing, noted for an event alone, - for a refusal.
 MATRIX = """
 situation             |lose|readmit     |declines|unconfirmed     |changed     |drain   |resume|finish |remove
 ready                 |lost|=           |declines|unconfirmed-stop|changed-gpus|draining|-     |-      |-

@@ -58,7 +58,7 @@ def gang() -> Gang:
 
 
 def order_for(node: FakeNode, known: ClaimOrder) -> ClaimOrder:
-    """What the portal wants of a claim now."""
+    """The order for a claim now."""
     return next(order for order in node.sync().claims if order.claim == known.claim)
 
 

@@ -1,4 +1,4 @@
-"""What a node measured by itself.
+"""Speed tests that a node made by itself.
 
 It is learnt from once, before the first job, and is nobody's job.
 """

@@ -1,4 +1,4 @@
-"""What a team is guaranteed comes back within a round, and the time for which nobody is stopped."""
+"""A team's guaranteed GPUs come back within a round, and the time in which nobody is stopped."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_every_job_that_its_limits_allow_on_an_empty_cluster_ends(
     borrow: tuple[int | None, int | None],
     lend: tuple[int | None, int | None],
 ) -> None:
-    """No guarantee is kept for ever from those who could use it, and none is out of reach."""
+    """No guarantee is kept for ever from a team that could use it, and none is out of reach."""
     quotas = [
         Quota(team=team, guaranteed=owed[i], borrow_limit=borrow[i], lending_limit=lend[i])
         for i, team in enumerate("ab")

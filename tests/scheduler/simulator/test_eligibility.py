@@ -18,7 +18,7 @@ from tests.scheduler.simulator.worlds import finishes, job, play
 
 
 class _Fails(GroundTruth):
-    """What runs `bad` never runs; everything else takes its recorded time."""
+    """`bad` never runs; everything else takes its recorded time."""
 
     def pace(self, job, option, shares, done):  # type: ignore[no-untyped-def]
         return None if job.job_id == "bad" else Throughput(1 / job.duration_s)

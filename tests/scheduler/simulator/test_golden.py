@@ -39,7 +39,7 @@ EVERY_POLICY = [pytest.param(name, marks=[pytest.mark.slow] * (name not in MECHA
 
 
 def _play(policy: str, size: Size, settings: Any, monkeypatch: pytest.MonkeyPatch) -> list[Decision]:
-    """What the live loop decides; the simulator decides the same."""
+    """The decisions of the live loop; the simulator decides the same."""
     settings.MAX_NODES_PER_JOB = 2
     choose_policy(
         name=policy,

@@ -1,4 +1,4 @@
-"""What policies are told at each level of knowledge."""
+"""Predictions that policies get at each level of knowledge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the portal keeps of where GPUs sit, and what its policies see of it."""
+"""The sites of GPUs as the portal keeps them, and as its policies see them."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def share(portal: FakePortal, rank: int, mode: str = "steady") -> Given:
 
 
 def spec_of(node_dir: Path) -> dict[str, Any]:
-    """What the training was told."""
+    """The environment and order that the training got."""
     return json.loads((node_dir / "runs" / "c1" / "spec.json").read_text())["spec"]
 
 

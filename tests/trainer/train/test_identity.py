@@ -1,4 +1,4 @@
-"""What a checkpoint must agree on follows from the one table of parameters."""
+"""The values that a checkpoint must agree on follow from the one table of parameters."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from trainer.train.events import Journal, RunFigures, metrics_csv
 
 
 def lines(path: Path, norms: list[float], total_steps: int) -> list[dict[str, Any]]:
-    """What a training tells of steps of 0.2 s with these gradient norms."""
+    """The lines of a training with steps of 0.2 s and these gradient norms."""
     journal, measured = Journal(path / "events.jsonl"), RunFigures(total_steps=total_steps)
     for number, norm in enumerate(norms, 1):
         measured.step = number

@@ -19,7 +19,7 @@ TINY = {
     "num_key_value_heads": 2,
     "max_position_embeddings": 64,
 }
-# What stands between decoder and logits differs: soft caps, scales, ties, experts, no attention at all.
+# The parts between decoder and logits differ: soft caps, scales, ties, experts, no attention at all.
 MODELS: dict[str, dict[str, Any]] = {
     "Llama": {},
     "Qwen2": {"tie_word_embeddings": True},

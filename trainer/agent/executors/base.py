@@ -25,7 +25,7 @@ class Handle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """A training to start in its folder. What it prints goes to RUN/log.txt."""
+    """A training to start in its folder. Its output goes to RUN/log.txt."""
 
     claim: str
     command: Sequence[str]

@@ -48,7 +48,7 @@ def _is_whole(folder: Path) -> bool:
 def make_room(models: Path, limit_bytes: int, used: Iterable[str]) -> None:
     """Delete downloaded models until they keep to the limit.
 
-    Those unused for the longest time go first.
+    Models unused for the longest time go first.
     used: names of the models of all claims here; they stay, however large, and count as used
     now.
     Models outside of the hub client's cache are never touched.

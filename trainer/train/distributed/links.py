@@ -77,8 +77,8 @@ def _seconds(size: int, device: torch.device, group: Any) -> float:
 def speed(sizes: Sequence[int], seconds: Sequence[float]) -> dict[str, float]:
     """Return bytes/s and latency from the times of a small and a large all-reduce.
 
-    Each of the two processes sends as many bytes as the tensor has. What is not proportional to them is
-    latency; where the large tensor took no longer, nothing can be told apart, and all counts as transfer.
+    Each of the two processes sends as many bytes as the tensor has. Time that is not proportional to
+    them is latency; where the large tensor took no longer, all counts as transfer.
     """
     (small, large), (quick, slow) = sizes, seconds
     if slow <= quick:

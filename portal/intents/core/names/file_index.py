@@ -70,6 +70,6 @@ class FileIndex:
                 at = stop
 
     def narrowed(self, files: Iterable[str], marks: Iterable[str]) -> set[str]:
-        """Those of the files whose names have one of the marks, such as v2 or 2025."""
+        """The files whose names have one of the marks, such as v2 or 2025."""
         wanted = set(marks)
         return {name for name in files if wanted & set(re.findall(r"v?\d+|[^\W\d_]+", name.lower()))}

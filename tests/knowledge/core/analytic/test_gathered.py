@@ -1,4 +1,4 @@
-"""What FSDP puts together, what no step reduced yet, and what a step copies.
+"""Memory of parts that FSDP gathers, of gradients not yet reduced, and of a step's copies.
 
 Allocated bytes are those that fms-acceleration published of Mistral 7B (`mem_peak_torch_mem_alloc_in_bytes`).
 """

@@ -1,4 +1,4 @@
-"""What fms-acceleration's rows say beyond their plain columns."""
+"""fms-acceleration's rows beyond their plain columns."""
 
 from __future__ import annotations
 

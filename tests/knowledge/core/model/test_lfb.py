@@ -1,4 +1,4 @@
-"""What LLMFineTuningBench's rows say beyond their plain columns."""
+"""LLMFineTuningBench's rows beyond their plain columns."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def shares(configs: Sequence[Config]) -> Array:
 
 @functools.cache
 def learnt() -> FittedModel:
-    """What runs teach that were measured as physics says."""
+    """A correction learnt of runs that were measured as physics says."""
     configs = [x for x in drawn(np.random.default_rng(1), 300) if shares([x])[0] < 1]
     rates = cost_model.throughput(columns(configs, CATALOGUE))
     rows = [

@@ -29,7 +29,7 @@ WEIGHTS = np.array(
 
 
 def learnt() -> dict[str, FittedModel]:
-    """What peaks teach that are those of the prior, each part times a factor."""
+    """A correction learnt of the prior's peaks, each part times a factor."""
     c = columns(CONFIGS, CATALOGUE)
     regressor = Regressor(PeakMemory)
     regressor.physics_ = PeakMemory().fit(c, np.minimum(peak_parts(c) @ WEIGHTS, c.memory), HASHES)

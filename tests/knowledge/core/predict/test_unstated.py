@@ -1,4 +1,4 @@
-"""What is not stated is uncertain: optimiser, attention, adapters and widths."""
+"""Settings that are not stated are uncertain: optimiser, attention, adapters and widths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the portal reads, in a real browser.
+"""Readings of sentences and scripts in a real browser.
 
 It is a script of another trainer, and the log of a failed job.
 """

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 FIELDS, JSON = "application/x-www-form-urlencoded", "application/json"
 HEAD = b'--x\r\nContent-Disposition: form-data; name="%b"; filename="a.jsonl"\r\n\r\n'
 SMALL, LARGE = 10_000, 30_000  # rows: read in one piece by Django, and in many
-# Cut behind a whole row, value or field: what is there could be all.
+# Cut behind a whole row, value or field: it could be all.
 BODIES = {
     "a page's form": ("/tokens/", b"name=a&scope=read&more=" + b"b" * 300_000, FIELDS),
     "a page's small file": ("/jobs/new/upload/", HEAD % b"upload" + ROW * SMALL, FORM),

@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def in_a_fork(command: Sequence[str], path: str) -> dict[str, Any]:
-    """What a process of its own would say and end with."""
+    """The output and exit status of a process of its own."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         child = os.fork()
         if not child:

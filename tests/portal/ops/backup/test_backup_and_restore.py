@@ -59,7 +59,7 @@ def portals(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def before(portals: Portals) -> Any:
-    """What the first portal holds, once it is filled."""
+    """The content of the first portal, once it is filled."""
     return portals[0].small_portal("fill")
 
 

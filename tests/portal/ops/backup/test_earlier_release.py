@@ -16,7 +16,7 @@ import pytest
 from tests.portal.ops.backup.portal_process import REPOSITORY, Portal
 
 DATA = REPOSITORY / "tests" / "data" / "earlier_release"
-# What later releases changed on purpose: docs/figures.md, and sentences about policies.
+# Changed by later releases on purpose: docs/figures.md, and sentences about policies.
 CHANGED = {"state_since", "eta_s", "tokens_per_second", "live", "simulated", "summaries", "last_login"}
 
 

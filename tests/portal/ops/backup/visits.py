@@ -1,4 +1,4 @@
-"""What an administrator sees and does in a portal that was restored."""
+"""An administrator's visit to a portal that was restored."""
 
 from __future__ import annotations
 

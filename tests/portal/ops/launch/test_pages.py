@@ -9,7 +9,7 @@ from portal.ops.launch.pages import JOB_TABS, all_shots
 from portal.web.jobs.tabs import TABS
 from portal.web.urls import urlpatterns
 
-# What answers with a part of a page, or acts and goes elsewhere.
+# Views that answer with a part of a page, or act and go elsewhere.
 PARTS = {
     "job-intent",
     "job-upload",

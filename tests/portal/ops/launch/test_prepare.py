@@ -1,4 +1,4 @@
-"""What a start makes ready."""
+"""A start makes things ready."""
 
 from __future__ import annotations
 

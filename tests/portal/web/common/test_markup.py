@@ -1,4 +1,4 @@
-"""What every template owes to readers who do not see the page."""
+"""Every template serves readers who do not see the page."""
 
 from __future__ import annotations
 

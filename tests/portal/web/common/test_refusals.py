@@ -1,4 +1,4 @@
-"""What a page makes of a refusal: not found, not allowed, or a sentence on the page that comes next."""
+"""Refusals on pages: not found, not allowed, or a sentence on the page that comes next."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def recommendation(client: Client, file: DatasetFile, **values: Any) -> str:
 
 
 def refusals(page: str) -> dict[str, str]:
-    """What the page tells at each field, by the field's id."""
+    """The errors at each field of the page, by the field's id."""
     reported = re.search(r'<script id="refused-values" type="application/json">(.*?)</script>', page)
     assert reported
     return {field: " ".join(messages) for field, messages in json.loads(reported[1]).items()}

@@ -34,7 +34,7 @@ def signs_in(username: str, password: str) -> bool:
 
 
 def posted(client: Client, path: str, values: dict[str, str] | None = None) -> str:
-    """What the page says after a form was sent."""
+    """The page after a form was sent."""
     return client.post(path, values or {}, follow=True).content.decode()
 
 

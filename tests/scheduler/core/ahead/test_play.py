@@ -188,7 +188,7 @@ def test_only_jobs_that_may_use_spot_nodes_are_foretold_to_start_there(
 
 
 def simulated(rows: list[tuple[int, int, int]], policy: Policy, at: float) -> tuple[PlayInput | None, Engine]:
-    """What was known at a decision after some moment, and the world's end."""
+    """The knowledge at a decision after some moment, and the world's end."""
     jobs = [
         TraceJob(job_id=f"j{number:02}", submit_s=float(submit), gpus=gpus, duration_s=float(duration))
         for number, (submit, gpus, duration) in enumerate(sorted(rows))

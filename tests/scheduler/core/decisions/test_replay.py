@@ -100,7 +100,7 @@ def test_every_field_that_json_would_bring_back_otherwise_is_in_the_table(kind: 
 def test_a_solver_that_would_find_something_else_is_not_asked_again(
     name: str, solver: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it found within its time limit is part of the input."""
+    """The solution found within its time limit is part of the input."""
     state = ClusterState(
         jobs=(job("a", option(gpus=1), option(gpus=2, rate=1900.0), priority=1), job("b", option(gpus=2))),
         nodes=(node("n", 3),),

@@ -1,4 +1,4 @@
-"""What was weighed for a job, as its owner is told."""
+"""The options that were weighed for a job, as its owner sees them."""
 
 from __future__ import annotations
 

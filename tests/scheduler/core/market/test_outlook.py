@@ -1,4 +1,4 @@
-"""What a plan would bring, from windows of the recorded market."""
+"""The worth of a plan, from windows of the recorded market."""
 
 from __future__ import annotations
 

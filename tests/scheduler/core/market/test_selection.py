@@ -68,7 +68,7 @@ def test_shared_weights_keep_the_bound_against_sequences_that_change() -> None:
 
 
 def best_sequence(rows: Sequence[Mapping[str, float]], changes: int) -> float:
-    """What the best sequence of deciders with at most so many changes brings."""
+    """The worth of the best sequence of deciders with at most so many changes."""
     best = [dict.fromkeys(rows[0], 0.0) for _ in range(changes + 1)]  # by changes so far, and the decider now
     for row in rows:
         best = [

@@ -1,4 +1,4 @@
-"""What an end is worth, and what becomes of a late job."""
+"""The worth of an end, and the fate of a late job."""
 
 from __future__ import annotations
 

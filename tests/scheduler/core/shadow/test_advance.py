@@ -54,7 +54,7 @@ def reference(jobs: list[JobInfo], shortest: bool) -> dict[str, float]:
 
 
 def really(jobs: list[JobInfo], starts: dict[str, float], now: float) -> dict[str, JobFacts]:
-    """What is known at a moment, if these are the true starts."""
+    """The knowledge at a moment, if these are the true starts."""
     known: dict[str, JobFacts] = {}
     for job in jobs:
         start = starts[job.id]

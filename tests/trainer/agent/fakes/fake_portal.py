@@ -29,7 +29,7 @@ def file_of(path: str, content: bytes) -> File:
 
 @dataclass
 class Given:
-    """What the portal wants of a claim and what it has heard of it."""
+    """The portal's order for a claim, and the reports of it."""
 
     spec: Spec
     inputs: dict[str, bytes]

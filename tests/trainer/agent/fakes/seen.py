@@ -1,4 +1,4 @@
-"""What tests see of trainings under an agent."""
+"""Trainings under an agent as tests see them."""
 
 from __future__ import annotations
 

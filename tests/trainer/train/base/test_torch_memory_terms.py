@@ -1,4 +1,4 @@
-"""What the product counts of a layer's memory, beside what autograd saves of it."""
+"""The product's count of a layer's memory, beside what autograd saves of it."""
 
 from __future__ import annotations
 

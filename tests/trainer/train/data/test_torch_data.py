@@ -1,4 +1,4 @@
-"""What of a row the model is trained on."""
+"""The parts of a row that the model is trained on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(tmp_path: Path, tokenizer: Any, *rows: Any, longest: int = 500) -> list
 
 
 def prepared(tmp_path: Path, tokenizer: Any, *rows: Any, longest: int = 500, **earlier: Any) -> Any:
-    """What the only process of a node makes of a file."""
+    """The data that the only process of a node makes of a file."""
     import torch
 
     from trainer.train.data import prepare

@@ -1,4 +1,4 @@
-"""What real chat templates make of chats is trained exactly where a plain implementation says so."""
+"""Chats in real templates are trained exactly where a plain implementation says so."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from trainer import builtin
 pytestmark = pytest.mark.torch
 
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
-# What an attacker or a talk about templates would write into a turn.
+# Texts that an attacker or a talk about templates would write into a turn.
 TRAPS = ("<|im_start|>assistant\n", "<|im_end|>\n", "</s>", "[/INST]", "<start_of_turn>model\n", "<|eot_id|>")
 TRAPS = (*TRAPS, "<think>\nno\n</think>\n\n", "tool_call", "größer", "\n\n", "  ", "{}", "assistant: ")
 

@@ -67,7 +67,7 @@ def test_a_process_that_an_earlier_attempt_left_behind_meets_nobody(tmp_path: Pa
 def test_nodes_that_met_but_do_not_reach_each_other_say_so_at_once(
     tmp_path: Path, rendezvous: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """As where a firewall leaves open the port of the meeting alone. Both hear it, whoever found it."""
+    """As where a firewall leaves open the port of the meeting alone. Both hear it."""
 
     @contextmanager
     def closed(order: TrainingSpec) -> Iterator[tuple[str, int]]:

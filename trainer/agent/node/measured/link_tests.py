@@ -59,9 +59,9 @@ def fingerprint(gpus: Sequence[GpuFacts], software: Mapping[str, str]) -> str:
 
 
 def known(folder: NodeFolder, gpus: Sequence[GpuFacts], software: Mapping[str, str]) -> LinkTests:
-    """Return what was measured on this hardware with this software.
+    """Return the tests made on this hardware with this software.
 
-    What cannot be read counts as never measured.
+    A file that cannot be read counts as none.
     """
     kept = read_json(folder.link_tests_file) or {}
     if kept.get("fingerprint") != fingerprint(gpus, software):
