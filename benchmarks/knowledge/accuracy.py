@@ -8,7 +8,9 @@ figures are means over the folds, weighted by their rows, but the worst under-pr
 Memory is in % of what was measured; its bias is positive where too much is predicted. "After ten" teaches ten
 random runs of the GPU that is else never seen: the mean of three draws. "Plain" is scikit-learn's boosting on
 the same features (`plain.py`); its validity leaves out the rows that launch rules refuse, which it
-has no rules for.
+has no rules for. The floor is the error of the mean peak of the other runs of the very configuration, left
+out or not, on rows that have any: what their columns do not tell. Beside it stands the predictor's error on
+the same rows.
 """
 
 from __future__ import annotations
@@ -32,14 +34,16 @@ from knowledge.core.data import splits
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import registry
 from knowledge.core.domain import config_space
+from knowledge.core.domain.arrays import Array
 from knowledge.core.evaluate import evaluation
+from knowledge.core.predict.base import BasePredictor
 
 CATALOGUE = shipped_catalogue()
 
 LFB, FMA, MLPERF = "llmfinetuningbench", "fms-acceleration", "mlperf-llama2-70b-lora"
 LITGPT, ALL = "litgpt", "all sources"
 FILES = {LFB: "runs.csv", FMA: "runs.csv", MLPERF: "runs.csv", LITGPT: "finetune_table.csv"}
-WORST = "worst under"
+WORST, FLOOR_WORST = "worst under", "floor of worst under"
 COLUMNS = {
     "validity error": ("validity_error", "validity_rows"),
     "called valid though not": ("false_ok_rate", "validity_rows"),
@@ -49,6 +53,9 @@ COLUMNS = {
     "memory MAPE": ("memory_mape", "memory_rows"),
     "memory bias": ("memory_bias", "memory_rows"),
     WORST: ("memory_worst_under", "memory_rows"),
+    "floor of memory MAPE": ("floor_mape", "floor_rows"),
+    "the same rows": ("floored_mape", "floor_rows"),
+    FLOOR_WORST: ("floor_worst_under", "floor_rows"),
     "coverage": ("coverage_80", "throughput_rows"),
     "width": ("mean_width_80", "throughput_rows"),
     "plain MAPE": ("plain_mape", "plain_rates"),
@@ -139,13 +146,45 @@ def all_splits(gpus: Sequence[str]) -> list[Split]:
     ]
 
 
+def of_others(rows: Known) -> Array:
+    """Each row's peak by the mean of the configuration's other runs, (n,).
+
+    NaN where it has no peak, or where there are no others.
+    """
+    peaks = np.array([row.peak_memory_fraction if row.has_peak else np.nan for row in rows], dtype=float)
+    names = np.array([config_space.config_hash(CATALOGUE.canonical(row.config)) for row in rows])
+    found = np.full(len(rows), np.nan)
+    for name in set(names[np.isfinite(peaks)]):
+        same = np.flatnonzero((names == name) & np.isfinite(peaks))
+        if len(same) > 1:
+            found[same] = (peaks[same].sum() - peaks[same]) / (len(same) - 1)
+    return found
+
+
+def floor(rows: Known, others: Array, scorer: BasePredictor) -> dict[str, float]:
+    """The errors of `others` and of a predictor on the rows that have others."""
+    twinned = np.flatnonzero(np.isfinite(others))
+    if not len(twinned):
+        return {"floor_rows": 0}
+    some = [rows[row] for row in twinned]
+    error = others[twinned] / [row.peak_memory_fraction or np.nan for row in some] - 1
+    return {
+        "floor_rows": len(some),
+        "floor_mape": float(np.abs(error).mean()),
+        "floor_worst_under": float(max(0.0, -error.min())),
+        "floored_mape": evaluation.metrics(scorer, some).get("memory_mape", np.nan),
+    }
+
+
 def measure(rows: Known, split: Split) -> dict[str, float]:
-    found = []
+    found, others = [], of_others(rows)
     for train, test in split.folds(rows):
         learnt, left_out = [rows[row] for row in train], [rows[row] for row in test]
+        scorer = evaluation.predictor(learnt, CATALOGUE)
         found.append(
-            evaluation.metrics(evaluation.predictor(learnt, CATALOGUE), left_out)
+            evaluation.metrics(scorer, left_out)
             | plain.figures(learnt, left_out)
+            | floor(left_out, others[test], scorer)
         )
     means = {}
     for name, (figure, count) in COLUMNS.items():
@@ -153,7 +192,9 @@ def measure(rows: Known, split: Split) -> dict[str, float]:
         if stated:
             weights = [one[count] for one in stated]
             values = [one[figure] for one in stated]
-            means[name] = float(max(values) if name == WORST else np.average(values, weights=weights))
+            means[name] = float(
+                max(values) if name in (WORST, FLOOR_WORST) else np.average(values, weights=weights)
+            )
     return means
 
 
