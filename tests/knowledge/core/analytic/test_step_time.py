@@ -6,6 +6,7 @@ The tests also cover how far the fit is trusted for models and GPUs never seen.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -172,6 +173,29 @@ def test_rates_by_physics_alone_know_that_a_gpu_waits_for_its_host() -> None:
     found = stated_rate(columns([small, large], CATALOGUE))
     assert found == pytest.approx([11_059, 32_186], rel=0.35)
     assert cost_model.throughput(columns([small], CATALOGUE))[0] > 3 * 11_059
+
+
+THREE_OF_THREE = {"per_device_batch_size": 3, "gradient_accumulation_steps": 3}
+
+
+@pytest.mark.parametrize(
+    ("model", "changed", "measured"),
+    [
+        ("deepseek-ai/deepseek-coder-1.3b-base", THREE_OF_THREE, 24_057),
+        ("TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T", {}, 8_638),
+        ("Qwen/Qwen1.5-4B", {"gradient_checkpointing": True}, 2_115),
+    ],
+)
+def test_a_backward_pass_that_computes_nothing_again_needs_less_of_the_host(
+    model: str, changed: dict[str, Any], measured: int
+) -> None:
+    """All weights on an H100, whose steps wait for the host (docs/measurements)."""
+    config = Config(
+        model_name=model, method="full", gpu_model="H100-SXM5-80GB", number_gpus=1, tokens_per_sample=768,
+        per_device_batch_size=1, precision="bfloat16", gradient_checkpointing=False, sharding="none",
+        network="none", **OUR_TRAINER,
+    )  # fmt: skip
+    assert stated_rate(columns([replace(config, **changed)], CATALOGUE)) == pytest.approx([measured], rel=0.2)
 
 
 def test_cpus_keep_the_rates_of_the_prior() -> None:
