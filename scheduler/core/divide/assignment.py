@@ -1,99 +1,56 @@
-"""Assignment of at most one bundle a job within limits on GPUs, at least cost.
-
-scipy is imported where it solves: it takes a third of a second, and few policies do.
-"""
+"""Assignment of at most one bundle a job within limits on GPUs, at least cost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from scipy.optimize import LinearConstraint
+from scheduler.core.divide.columns import Columns, total
+from scheduler.core.divide.exact import by_program, by_table, table_cells
+from scheduler.core.divide.relaxation import relax
 
-MILP_COLUMNS = 10_000  # above, the LP relaxation is solved and rounded: within 0.04 % on such sizes
-TIME_LIMIT_S = 5.0
-GAP = 1e-4
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+TABLE_CELLS = 5_000_000  # above, a program is quicker
+GAP = 1e-4  # so close to the best possible cost is the choice, as a share of it
+CORE, WIDER = 0.003, 4.0  # of the largest gain: columns so close to the best of their job are tried first
+PROVEN = 10_000  # columns; above, the choice may do that a wider search makes no better than by the gap
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
-    """One column is one bundle of one job.
-
-    costs, jobs, gpus: shape (columns,): what choosing it costs beside leaving the job idle (negative: a
-    gain), the row of its job, its GPUs. uses: shape (limits, columns): the GPUs that count against each
-    limit, such as those of a type. capacity: shape (limits,), GPUs within each limit.
-    """
-
-    costs: Floats
-    jobs: Ints
-    gpus: Ints
-    uses: Ints
-    capacity: Ints
-
-    @property
-    def count(self) -> int:
-        return len(self.costs)
-
-
-def assign(columns: Columns, milp_columns: int = MILP_COLUMNS) -> list[int]:
+def assign(columns: Columns, table_limit: int = TABLE_CELLS) -> list[int]:
     """The chosen columns, in order.
 
-    Mixed integer program up to `milp_columns`, rounded linear program above, greedy if the solver gives up.
+    Exact for few jobs on few GPUs; else so close to a bound that no choice undercuts, and greedy if the
+    solver gives up.
     """
-    if not columns.count:
+    able = (columns.costs < 0) & (columns.uses <= columns.capacity[:, None]).all(axis=0)
+    useful = columns.where(able)
+    if not useful.count:
         return []
-    integer = columns.count <= milp_columns
-    shares = _solve(columns, integer=integer)
-    return greedy(columns) if shares is None else _round(columns, shares)
+    found = by_table(useful) if table_cells(useful) <= table_limit else _close(useful)
+    places = np.flatnonzero(able)
+    return [int(places[column]) for column in found]
 
 
-def total(columns: Columns, chosen: Sequence[int]) -> float:
-    """The cost of a choice beside leaving everybody idle."""
-    return float(columns.costs[list(chosen)].sum())
+def _close(columns: Columns) -> list[int]:
+    """A choice among columns that are nearly the best of their job.
 
-
-def _solve(columns: Columns, *, integer: bool) -> Floats | None:
-    from scipy.optimize import Bounds, milp
-
-    found = milp(
-        columns.costs,
-        integrality=np.full(columns.count, int(integer)),
-        bounds=Bounds(0, 1),
-        constraints=_limits(columns),
-        options={"time_limit": TIME_LIMIT_S, "mip_rel_gap": GAP},
-    )
-    return None if found.x is None else np.asarray(found.x)
-
-
-def _limits(columns: Columns) -> list[LinearConstraint]:
-    from scipy.optimize import LinearConstraint
-    from scipy.sparse import csr_array
-
-    every = np.arange(columns.count)
-    jobs = csr_array(
-        (np.ones(columns.count), (columns.jobs, every)), shape=(columns.jobs.max() + 1, columns.count)
-    )
-    uses = csr_array(columns.uses.astype(float))
-    return [LinearConstraint(jobs, ub=1.0), LinearConstraint(uses, ub=columns.capacity.astype(float))]
-
-
-def _round(columns: Columns, shares: Floats) -> list[int]:
-    """Columns in the order of their shares, as long as they fit."""
-    taken = _Taken(columns)
-    for column in np.lexsort((columns.costs, -shares)):
-        if shares[column] < GAP:
-            break
-        taken.take_if_fits(int(column))
-    return taken.filled()
+    They are so at prices that the GPUs could have. A column that is dearer for its job by more than the
+    choice lies above the bound is in no better one.
+    """
+    relaxed = relax(columns)
+    gap, within = GAP * abs(relaxed.bound), CORE * -float(columns.costs.min())
+    best, cost = list[int](), 0.0
+    while True:
+        found = by_program(columns, relaxed, within, gap)
+        before = cost
+        if found.chosen and total(columns, found.chosen) < cost:
+            best, cost = found.chosen, total(columns, found.chosen)
+        above = cost - relaxed.bound
+        enough = best and columns.count > PROVEN and before - cost <= gap
+        if not found.in_time or above <= max(within, gap) or enough:
+            return _Taken(columns, best).filled() if best else greedy(columns)
+        within = min(WIDER * within, above)
 
 
 def greedy(columns: Columns) -> list[int]:
@@ -136,10 +93,10 @@ def _upgrades(columns: Columns, held: int, options: Sequence[int]) -> list[tuple
 class _Taken:
     """Columns chosen so far and the GPUs left within each limit."""
 
-    def __init__(self, columns: Columns) -> None:
-        self.columns = columns
-        self.left = columns.capacity.copy()
-        self.by_job: dict[int, int] = {}
+    def __init__(self, columns: Columns, chosen: Sequence[int] = ()) -> None:
+        self.columns, taken = columns, list(chosen)
+        self.left = columns.capacity - columns.uses[:, taken].sum(axis=1)
+        self.by_job: dict[int, int] = dict(zip(columns.jobs[taken].tolist(), taken, strict=True))
 
     def take_if_fits(self, column: int) -> bool:
         job, uses = int(self.columns.jobs[column]), self.columns.uses[:, column]
@@ -163,8 +120,9 @@ class _Taken:
 
         The largest gain goes first.
         """
-        gains, placed = self.columns.costs < 0, np.isin(self.columns.jobs, list(self.by_job))
-        left = np.flatnonzero(gains & ~placed)
-        for column in left[np.lexsort((self.columns.gpus[left], self.columns.costs[left]))]:
+        columns = self.columns
+        gains = (columns.costs < 0) & ~np.isin(columns.jobs, list(self.by_job))
+        fits = np.flatnonzero(gains & (columns.uses <= self.left[:, None]).all(axis=0))
+        for column in fits[np.lexsort((columns.gpus[fits], columns.costs[fits]))]:
             self.take_if_fits(int(column))
         return sorted(self.by_job.values())

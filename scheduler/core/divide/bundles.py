@@ -43,7 +43,10 @@ def possible_options(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> 
         found = [option for option in found if rules.worth(job, option)]
         if held in job.options and bundle(held) not in map(bundle, found):
             found.append(held)
-    bundles = {bundle(option)[::-1]: option for option in reversed(found)}
+    bundles: dict[tuple[int, int, str], Option] = {}
+    for option in reversed(found):
+        config = option.config
+        bundles[config.number_gpus, config.number_nodes, config.gpu_model] = option
     return [bundles[size] for size in sorted(bundles)]
 
 

@@ -73,16 +73,13 @@ class Capacity:
 
 def uses(options: Sequence[Option], supply: Capacity) -> NDArray[np.int64]:
     """Shape (limits, options): the GPUs of each option that count against each limit."""
-    numbers = {limit: number for number, limit in enumerate(supply.gpus)}
-    found = np.zeros((len(numbers), len(options)), np.int64)
-    rows: dict[Limit, list[int]] = {}  # of the limits of a model and a method
-    for column, option in enumerate(options):
-        kind = option.gpu_model, option.config.method
-        if kind not in rows:
-            rows[kind] = [numbers[limit] for limit in supply.limits(option)]
-        for row in rows[kind]:
-            found[row, column] = option.gpus
-    return found
+    kinds = [(option.config.gpu_model, option.config.method) for option in options]
+    examples = dict(zip(kinds, options, strict=True))
+    counted = {kind: [limit in supply.limits(one) for limit in supply.gpus] for kind, one in examples.items()}
+    numbers = {kind: number for number, kind in enumerate(counted)}
+    of_kind = np.array(list(counted.values()), np.int64).reshape(len(counted), len(supply.gpus)).T
+    gpus = np.array([option.config.number_gpus for option in options], np.int64)
+    return of_kind[:, [numbers[kind] for kind in kinds]] * gpus
 
 
 def _limits_of(node: NodeInfo, lacking: Iterable[Limit]) -> Iterator[Limit]:

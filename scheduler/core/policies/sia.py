@@ -13,14 +13,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from typing import ClassVar
 
 import numpy as np
 
 from knowledge.core.domain.types import Option
-from scheduler.core.divide.assignment import MILP_COLUMNS, Columns, assign
+from scheduler.core.divide.assignment import assign
 from scheduler.core.divide.bundles import bundle
 from scheduler.core.divide.capacity import Capacity, uses
+from scheduler.core.divide.columns import Columns, Floats
 from scheduler.core.divide.repack import divide
 from scheduler.core.divide.rules import DivideRules
 from scheduler.core.placement.fit import Placement
@@ -55,7 +57,6 @@ class Sia:
     change: float = 0.01
     decimals: int | None = None
     placement: Placement = Placement.BEST_FIT
-    milp_columns: int = MILP_COLUMNS
     rules: DivideRules = field(default_factory=DivideRules)
 
     def decide(self, state: ClusterState, now: float) -> Plan:
@@ -69,36 +70,41 @@ class Sia:
         self, jobs: Sequence[JobInfo], options: Sequence[Sequence[Option]], supply: Capacity, now: float
     ) -> list[tuple[JobInfo, Option]]:
         """Jobs with the options they should have; a missing job should have none."""
-        places = [(row, option) for row, found in enumerate(options) for option in found]
-        costs = [
-            cost for job, found in zip(jobs, options, strict=True) for cost in self.costs(job, found, now)
-        ]
+        offers = [(job, option) for job, found in zip(jobs, options, strict=True) for option in found]
         columns = Columns(
-            costs=np.array(costs, float) - self.idle,
-            jobs=np.array([row for row, _ in places], np.int64),
-            gpus=np.array([option.gpus for _, option in places], np.int64),
-            uses=uses([option for _, option in places], supply),
+            costs=self._costs(jobs, options, now) - self.idle,
+            jobs=np.repeat(np.arange(len(jobs)), list(map(len, options))),
+            gpus=np.array([option.config.number_gpus for _, option in offers], np.int64),
+            uses=uses([option for _, option in offers], supply),
             capacity=np.array(list(supply.gpus.values()), np.int64),
         )
-        chosen = assign(columns, self.milp_columns)
-        return [(jobs[places[column][0]], places[column][1]) for column in chosen]
+        return [offers[column] for column in assign(columns)]
 
     def costs(self, job: JobInfo, options: Sequence[Option], now: float) -> list[float]:
         """Return the cost of the job with each option, changes included.
 
         `idle` is the cost of none.
         """
-        known = known_rates(options)
-        worst = min((rate for rate in known if rate > 0), default=0.0)
-        current = bundle(job.holds.option) if job.holds else None
-        factor = restart_factor(job, now) if current else 1.0
-        costs = []
-        for option, rate in zip(options, known, strict=True):
-            same = current is not None and bundle(option) == current
-            gain = (1.0 if same else factor) * rate / worst if worst else 0.0
-            cost = min(gain**self.power, CLIP) if gain > 0 else CLIP
-            cost = cost if self.decimals is None else round(cost, self.decimals)
-            costs.append(cost + (-self.change if same else self.change))
+        return [float(cost) for cost in self._costs([job], [options], now)]
+
+    def _costs(self, jobs: Sequence[JobInfo], options: Sequence[Sequence[Option]], now: float) -> Floats:
+        """The costs of each job's options, one job after the other."""
+        rates, worst, kept, same = list[float](), list[float](), list[float](), list[bool]()
+        for job, found in zip(jobs, options, strict=True):
+            known = known_rates(found)
+            rates += known
+            worst += [min((rate for rate in known if rate > 0), default=inf)] * len(found)
+            current = bundle(job.holds.option) if job.holds else None
+            kept += [restart_factor(job, now) if current else 1.0] * len(found)
+            same += [bundle(option) == current for option in found] if current else [False] * len(found)
+        stays = np.array(same, bool)
+        gains = np.where(stays, 1.0, kept) * rates / worst
+        costs: Floats = np.full(len(rates), CLIP)
+        np.power(gains, self.power, out=costs, where=gains > 0)
+        costs = np.minimum(costs, CLIP)
+        if self.decimals is not None:
+            costs = np.round(costs, self.decimals)
+        costs += np.where(stays, -self.change, self.change)
         return costs
 
 

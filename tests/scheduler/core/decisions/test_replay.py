@@ -21,9 +21,9 @@ from scheduler.core.decisions.decision_json import (
 )
 from scheduler.core.decisions.replay import differences, replay
 from scheduler.core.decisions.value_json import READ, raw_value
-from scheduler.core.divide import assignment, time_shares
+from scheduler.core.divide import time_shares
 from scheduler.core.market.types import Acquire, MarketView, NodeTerms, Release, SlotOffer
-from scheduler.core.policies import LIVE, POLICIES
+from scheduler.core.policies import LIVE, POLICIES, sia
 from scheduler.core.policies.parameters import with_parameters
 from scheduler.core.types import ClusterState, Plan, Resize, Start, Wait
 from scheduler.states import WaitState
@@ -96,7 +96,7 @@ def test_every_field_that_json_would_bring_back_otherwise_is_in_the_table(kind: 
     assert odd - {"options"} == set(READ[kind])
 
 
-@pytest.mark.parametrize(("name", "solver"), [("sia", assignment), ("gavel", time_shares)])
+@pytest.mark.parametrize(("name", "solver"), [("sia", sia), ("gavel", time_shares)])
 def test_a_solver_that_would_find_something_else_is_not_asked_again(
     name: str, solver: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +109,7 @@ def test_a_solver_that_would_find_something_else_is_not_asked_again(
     plan = policy.decide(state, NOW)
     assert any(isinstance(action, Start) for action in plan.actions)
     given = Kept(replace(state, solved=plan.solved), NOW).read()
-    found = "_solve" if name == "sia" else "max_min"
+    found = "assign" if name == "sia" else "max_min"
 
     def gives_up(*args: Any, **more: Any) -> None:
         raise AssertionError("solved again")

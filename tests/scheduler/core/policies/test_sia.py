@@ -1,20 +1,12 @@
-"""Sia's choice against its worked example and brute force.
-
-The actions that realise the choice are tested too.
-"""
+"""Sia's choice against its worked example, and the actions that realise it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from itertools import product
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from scheduler.core.divide.assignment import Columns, assign, greedy, total
 from scheduler.core.divide.capacity import Capacity
 from scheduler.core.divide.repack import realize
 from scheduler.core.policies.sia import SIA, restart_factor
@@ -68,72 +60,6 @@ def test_a_young_job_stays_and_an_old_one_moves(
     ]
     assert restart_factor(jobs[0], age) == pytest.approx(factor, abs=1e-3)
     assert chosen(jobs, age) == (found, pytest.approx(objective, abs=1e-5))
-
-
-@given(st.data())
-@settings(max_examples=40, deadline=None)
-def test_the_solver_finds_what_trying_everything_finds(data: st.DataObject) -> None:
-    columns = draw_columns(data)
-    best = min(total(columns, choice) for choice in choices(columns))
-    assert total(columns, assign(columns)) == pytest.approx(best, abs=1e-3)
-
-
-@given(st.data())
-@settings(max_examples=40, deadline=None)
-def test_rounding_and_the_greedy_fallback_stay_feasible_and_leave_nothing_that_gains(
-    data: st.DataObject,
-) -> None:
-    columns = draw_columns(data)
-    feasible = {tuple(choice) for choice in choices(columns)}
-    for found in (assign(columns, milp_columns=0), greedy(columns)):
-        assert tuple(found) in feasible
-        more = {tuple(sorted([*found, column])) for column in range(columns.count)}
-        assert not more & feasible - {tuple(found)}
-
-
-def test_rounding_is_close_to_the_optimum_on_a_crowded_cluster() -> None:
-    rng = np.random.default_rng(1)
-    jobs = [job(f"j{i:03}") for i in range(100)]
-    slopes = rng.uniform(0.4, 1.0, len(jobs))
-    options = [
-        [option(m, g, rate=(1 + speed) * g**slope) for speed, m in enumerate("AL") for g in (1, 2, 4, 8)]
-        for slope in slopes
-    ]
-    objectives = []
-    for policy in (PLAIN, replace(PLAIN, milp_columns=0)):
-        found = {
-            j.id: o for j, o in policy.choose(jobs, options, Capacity({("A", ""): 64, ("L", ""): 96}), 0.0)
-        }
-        costs = [
-            policy.costs(j, own, 0.0)[own.index(found[j.id])]
-            for j, own in zip(jobs, options, strict=True)
-            if j.id in found
-        ]
-        objectives.append(sum(costs) + PLAIN.idle * (len(jobs) - len(costs)))
-    assert objectives[0] <= objectives[1] <= 1.01 * objectives[0]
-
-
-def draw_columns(data: st.DataObject) -> Columns:
-    rows = data.draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1), st.sampled_from([1, 2, 4]),
-                     st.floats(-1.0, -0.05)), min_size=1, max_size=9))  # fmt: skip
-    jobs, kinds, gpus, costs = (np.array(part) for part in zip(*rows, strict=True))
-    capacity = np.array([data.draw(st.integers(0, 8)), data.draw(st.integers(0, 8))])
-    uses = np.where(kinds == np.arange(2)[:, None], gpus, 0)
-    if data.draw(st.booleans()):  # a narrower limit: some jobs can use a part of the first type only
-        uses = np.vstack([uses, np.where(jobs % 2, uses[0], 0)])
-        capacity = np.append(capacity, data.draw(st.integers(0, int(capacity[0]))))
-    return Columns(costs=costs, jobs=jobs, gpus=gpus, uses=uses, capacity=capacity)
-
-
-def choices(columns: Columns) -> list[list[int]]:
-    """All feasible choices."""
-    found = []
-    for bits in product([0, 1], repeat=columns.count):
-        choice = [column for column, bit in enumerate(bits) if bit]
-        used = columns.uses[:, choice].sum(axis=1)
-        if len(set(columns.jobs[choice])) == len(choice) and (used <= columns.capacity).all():
-            found.append(choice)
-    return found
 
 
 sia = partial(decide, "sia")
