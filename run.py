@@ -43,6 +43,8 @@ PIP_ENV = {
 }
 # Commands that hand all further arguments over to a module.
 MODULES = {"test": "tests.suite", "chaos": "tests.chaos", "screenshots": "portal.ops.launch.screenshots"}
+# Tests below these start no training, so that they need no PyTorch.
+LIGHT_TESTS = ("tests/portal/", "tests/scheduler/", "tests/knowledge/", "tests/benchmarks/", "tests/test_")
 # Programs of the portal's environment, with their arguments; the longest first, beside which the others run.
 CHECKS = (
     ("mypy",),
@@ -59,10 +61,7 @@ class SetupFailed(Exception):
 
 
 class Part(NamedTuple):
-    """Something to install.
-
-    It has a name, what it must equal, and how it gets there.
-    """
+    """Something to install: its name, its digest and the way it gets there."""
 
     name: str
     digest: str
@@ -81,10 +80,7 @@ class Environment:
         self.stamp = self.folder / "foretune.json"
 
     def holds(self) -> dict[str, str]:
-        """Completely installed lock files: name -> digest.
-
-        Empty for a missing or half-made environment.
-        """
+        """Completely installed lock files, name -> digest; none if half-made."""
         try:
             return dict(json.loads(self.stamp.read_text())) if self.python.exists() else {}
         except (OSError, ValueError):
@@ -264,11 +260,14 @@ def lint() -> None:
         sys.exit("Failed: " + "; ".join(failed))
 
 
-def hand_over(python: Path, module: str, arguments: list[str]) -> None:
-    """Go on as `module` in the environment of `python`.
+def trains(arguments: list[str]) -> bool:
+    """Do the named tests need PyTorch? All tests together do."""
+    paths = [word for word in arguments if (HERE / word.split("::")[0]).exists()]
+    return not paths or not all(path.startswith(LIGHT_TESTS) for path in paths)
 
-    It is the same process, so signals need no relay.
-    """
+
+def hand_over(python: Path, module: str, arguments: list[str]) -> None:
+    """Go on as `module` in the same process, so that signals need no relay."""
     os.chdir(HERE)
     sys.stdout.flush()
     os.execv(python, [str(python), "-m", module, *arguments])  # noqa: S606 -- a shell is what we avoid
@@ -282,7 +281,7 @@ def main() -> int:
             lint()
         elif module := MODULES.get("".join(sys.argv[1:2])):
             python = portal_environment(tests=True).python
-            if module.startswith("tests."):
+            if module.startswith("tests.") and trains(sys.argv[2:]):
                 training_environment()
             hand_over(python, module, sys.argv[2:])
         else:

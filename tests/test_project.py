@@ -107,3 +107,21 @@ def test_the_environment_of_another_clone_is_not_emptied(tmp_path: Path) -> None
     with pytest.raises(run.SetupFailed, match="link to another environment"):
         run.Environment(str(link)).create()
     assert (other / "pyvenv.cfg").exists()
+
+
+def test_pytorch_is_installed_only_for_tests_that_may_need_it() -> None:
+    import run
+
+    assert not run.trains(["-x", "tests/portal/web/common/test_errors.py::test_x", "tests/test_docs.py"])
+    assert all(
+        run.trains(words)
+        for words in ([], ["-k", "word"], ["tests"], ["tests/test_docs.py", "tests/trainer"])
+    )
+    light = [
+        file
+        for file in (ROOT / "tests").rglob("*.py")
+        if str(file.relative_to(ROOT)).startswith(run.LIGHT_TESTS) and file != Path(__file__)
+    ]
+    trainings = ("mark.torch", "mark.stack", "venv-train", "training_environment")
+    assert light
+    assert [file for file in light if any(word in file.read_text() for word in trainings)] == []
