@@ -33,8 +33,8 @@ def passes(c: ConfigTable) -> Array:
 def started_passes(c: ConfigTable) -> Array:
     """Passes that the host starts: all of them where layers are computed again.
 
-    Python starts a layer again, within a hook on each saved tensor. Without that, autograd's engine starts the
-    backward pass by itself.
+    Python starts a layer again, within a hook on each saved tensor. Without that, autograd's engine starts
+    the backward pass by itself.
     """
     found: Array = passes(c) * np.where(c.checkpointing, 1.0, UNHOOKED)
     return found
