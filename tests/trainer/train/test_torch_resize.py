@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.trainer.runs import Run, StopAtLook
+from tests.trainer.runs import PATIENCE_S, Run, StopAtLook
 from trainer.checkpoint import newest
 
 pytestmark = pytest.mark.torch
@@ -26,8 +26,9 @@ def test_one_process_then_two_then_one_learn_what_one_does(run: Run) -> None:
         else:
             process = made.start()
             made.await_event("checkpoint", 2)
-            process.terminate()
-            process.wait(60)
+            process.terminate()  # one signal, for both of them
+            process.communicate(timeout=PATIENCE_S)
+            assert (process.returncode, made.result["outcome"]) == (75, "stopped")
         assert len(made.losses) >= steps
         return made
 

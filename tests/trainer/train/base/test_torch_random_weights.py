@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from knowledge.catalogue.shipped_catalogue import shipped_catalogue
@@ -47,8 +45,8 @@ def test_a_training_measures_speed_and_memory_and_leaves_no_weights(run: Run, me
     run.params |= {"method": method, "max_steps": 3}
     if method == "full":
         run.params |= {"lora_r": None, "lora_alpha": None}
-    assert run.write().start().wait(120) == 0
-    result = json.loads((run.path / "result.json").read_text())
+    result = run.write().train()
+    assert result["exit_code"] == 0, result["reason"]
     assert result["tokens_per_s"] > 0
     assert result["peak_memory_bytes"] > 0
     assert {path.name for path in (run.path / "output").iterdir()} == {"metrics.csv", "README.md"}
@@ -69,5 +67,6 @@ def test_random_weights_are_not_gathered_for_an_output_that_leaves_them_out(
 
 def test_without_sizes_the_reason_is_said(run: Run):
     run.model = "random/some/model"
-    assert run.write().start().wait(120) != 0
-    assert "knows no sizes of random/some/model" in (run.path / "result.json").read_text()
+    result = run.write().train()
+    assert result["exit_code"] != 0
+    assert "knows no sizes of random/some/model" in result["reason"]

@@ -107,20 +107,12 @@ def test_two_slots_learn_what_one_learns(run: Run, sharding: str):
     assert again.result["final_loss"] == pytest.approx(alone.result["final_loss"], rel=1e-4)
 
 
-def test_term_reaches_both_processes_and_a_killed_one_ends_the_other(run: Run):
+def test_a_killed_process_ends_the_other(run: Run):
+    """A stop that reaches both of them: test_torch_resize.py."""
     run.params.update(max_steps=5000, per_device_batch_size=2)
     run.slots = 2
     process = run.write().start()
     run.await_event("step", 3)
-    process.terminate()
-    process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 75
-    assert run.result["outcome"] == "stopped"
-
-    second = Run(run.path.with_name("second"), run.models_dir, run.params, slots=2)
-    found = newest(run.path / "checkpoints")
-    process = second.write(resume=found.folder if found else None).start()
-    second.await_event("step", 3)
     ranks = psutil.Process(process.pid).children()
     assert len(ranks) == 2
     os.kill(ranks[1].pid, signal.SIGKILL)
