@@ -15,8 +15,10 @@ import pytest
 from tests.harness.tools import chromium
 from tests.portal.browser.looking import SIZES
 
+# One renderer for each window: Chromium would start three, most of them to spare.
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-             "--disable-background-networking", "--disable-component-update"]  # fmt: skip
+             "--disable-background-networking", "--disable-component-update",
+             "--renderer-process-limit=1"]  # fmt: skip
 
 PATIENCE_MS = 60_000  # shared machines are slow at times; a page that is right is right at once
 
