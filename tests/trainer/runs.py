@@ -19,6 +19,10 @@ ROWS = [
     {"prompt": f"What follows {word}?\n", "completion": f"After {word} comes {word.upper()}."}
     for word in ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
 ]
+CHATS = [
+    {"messages": [{"role": "user", "content": word}, {"role": "assistant", "content": word * 2}], "id": word}
+    for word in ("one", "two", "three", "four", "five", "six", "seven", "eight")
+]
 PARAMS = {
     "method": "lora",
     "precision": "float32",
@@ -118,6 +122,10 @@ class Run:
         path = self.path / "events.jsonl"
         lines = path.read_text().split("\n")[:-1] if path.exists() else []
         return [event for event in map(json.loads, lines) if event["kind"] == kind]
+
+    def identity(self, step: int) -> dict[str, Any]:
+        """The identity of this training as the checkpoint of a step notes it."""
+        return json.loads((self.path / "checkpoints" / f"step-{step}" / "state.json").read_text())["identity"]
 
     @property
     def losses(self) -> dict[int, float]:

@@ -1,4 +1,7 @@
-"""Tokens are made once a node, are the same at each resume, and are found again."""
+"""Tokens are the same at each resume, and are found again.
+
+Several processes make them once: distributed/test_torch_processes.py.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.runs import Run
+from tests.trainer.runs import CHATS, Run
 from trainer import builtin, checkpoint
 
 pytestmark = pytest.mark.torch
 
-CHATS = [
-    {"messages": [{"role": "user", "content": word}, {"role": "assistant", "content": word * 2}], "id": word}
-    for word in ("one", "two", "three", "four", "five", "six", "seven", "eight")
-]
 DATED = "{{ strftime_now('%d %b %Y %H:%M:%S.%f') }}\n" + builtin.CHAT_TEMPLATE
 
 
@@ -38,11 +37,6 @@ def another(run: Run, name: str, **changes: Any) -> Run:
     return Run(
         run.path.with_name(name), run.models_dir, **{"params": run.params, "model": run.model, **changes}
     )
-
-
-def noted(run: Run, step: int) -> dict[str, Any]:
-    state = json.loads((run.path / "checkpoints" / f"step-{step}" / "state.json").read_text())
-    return state["identity"]
 
 
 def change_identity(folder: Path, **values: Any) -> None:
@@ -91,18 +85,6 @@ def test_a_template_that_prints_the_date_makes_the_same_tokens_at_each_resume(
     assert "other tokens: the data, the tokenizer, its chat template" in refused["reason"]
     change_identity(folder, tokens=None, now=None)  # of a version that noted neither
     assert another(run, "old").write(CHATS, resume=folder).train()["outcome"] == "succeeded"
-
-
-def test_several_processes_make_the_tokens_of_one(run: Run):
-    run.checkpoint_every_s = 0.0
-    run.write(CHATS, CHATS[:3]).train()
-    several = another(run, "several", slots=2, checkpoint_every_s=0.0, params={**run.params})
-    several.params["per_device_batch_size"] = 2
-    assert several.write(CHATS, CHATS[:3]).finish() == 0, several.result["reason"]
-    assert noted(several, 5)["tokens"] == noted(run, 5)["tokens"]
-    assert sorted(path.name for path in (several.path / "tokens").iterdir()) == [
-        f"{name}.{end}" for name in ("train", "validation") for end in ("codes", "json", "rows")
-    ]
 
 
 def test_a_long_preparation_is_heard_of_and_obeys_a_stop(

@@ -9,7 +9,7 @@ import socket
 import psutil
 import pytest
 
-from tests.trainer.runs import PATIENCE_S, Run
+from tests.trainer.runs import CHATS, PATIENCE_S, Run
 from trainer.checkpoint import newest
 
 pytestmark = pytest.mark.torch
@@ -89,11 +89,14 @@ def test_two_slots_learn_what_one_learns(run: Run, sharding: str):
 
     run.params.update(sharding=sharding, per_device_batch_size=2)
     run.slots, run.checkpoint_every_s = 2, 0.0
-    assert run.write().finish() == 0, run.result["reason"]
+    assert run.write(CHATS, CHATS[:3]).finish() == 0, run.result["reason"]
     alone = Run(
-        run.path.with_name("alone"), run.models_dir, params={**run.params, "gradient_accumulation_steps": 2}
+        run.path.with_name("alone"),
+        run.models_dir,
+        params={**run.params, "gradient_accumulation_steps": 2},
+        checkpoint_every_s=0.0,
     )
-    alone.write().train()
+    alone.write(CHATS, CHATS[:3]).train()
     assert run.losses == pytest.approx(alone.losses, rel=1e-4)
     norms = [[step["gradient_norm"] for step in one.events("step")] for one in (run, alone)]
     assert norms[0] == pytest.approx(norms[1], rel=1e-3)
@@ -103,8 +106,13 @@ def test_two_slots_learn_what_one_learns(run: Run, sharding: str):
     assert all(torch.allclose(adapters[0][name], adapters[1][name], atol=1e-4) for name in adapters[0])
     # another number of processes may go on from the checkpoint
     again = Run(run.path.with_name("again"), run.models_dir, params=alone.params)
-    again.write(resume=run.path / "checkpoints" / "step-5").train()
+    again.write(CHATS, CHATS[:3], resume=run.path / "checkpoints" / "step-5").train()
     assert again.result["final_loss"] == pytest.approx(alone.result["final_loss"], rel=1e-4)
+    # both made the tokens of one
+    assert run.identity(5)["tokens"] == alone.identity(5)["tokens"]
+    assert sorted(path.name for path in (run.path / "tokens").iterdir()) == [
+        f"{name}.{end}" for name in ("train", "validation") for end in ("codes", "json", "rows")
+    ]
 
 
 def test_a_killed_process_ends_the_other(run: Run):
