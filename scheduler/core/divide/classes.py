@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from scheduler.core.divide.bundles import possible_options
-from scheduler.core.divide.places import Place, Places, Wishes, is_met, left_over, serve
-from scheduler.core.placement.fit import FreeGpus, Placement
+from scheduler.core.divide.places import Places, Wishes, is_met, left_over, serve, smallest, spare
+from scheduler.core.placement.fit import Placement
 from scheduler.core.types import ClusterState, JobInfo
 
 
@@ -35,8 +34,7 @@ def serve_by_class(
             tried.append(serve(state, jobs, so_far, wishes, {}, placement))
         fair = [places for places in tried if _is_fair(state, jobs, higher, places, placement)]
         found = [
-            start | _spare(peers, start, left_over(state, jobs, start, placement))
-            for start in (*fair, beside)
+            start | spare(peers, start, left_over(state, jobs, start, placement)) for start in (*fair, beside)
         ]
         places = max(found, key=lambda end: (_by_class(so_far, wishes, end), -_moved(so_far, end)))
         higher = so_far
@@ -55,32 +53,9 @@ def _is_fair(
         taken = {job.id: places[job.id] for job in higher if job.id in places and job.priority >= one}
         free = left_over(state, jobs, taken, placement)
         left_out = [job for job in higher if job.priority == one and job.id not in places]
-        if any(_smallest(job, free) for job in left_out):
+        if any(smallest(job, free) for job in left_out):
             return False
     return True
-
-
-def _spare(jobs: Sequence[JobInfo], places: Places, free: FreeGpus) -> Places:
-    """The smallest places that fit jobs which have none.
-
-    A lower class has its turn only after them, whether they had a wish or not.
-    """
-    found: Places = {}
-    for job in jobs:
-        if job.id in places:
-            continue
-        if place := _smallest(job, free):
-            free.take(*place)
-            found[job.id] = place
-    return found
-
-
-def _smallest(job: JobInfo, free: FreeGpus) -> Place | None:
-    """The smallest bundle of the job that fits, with its GPUs."""
-    if not any(option.gpus <= free.count(option.gpu_model) for option in job.options):
-        return None  # quickly: on a full cluster most jobs have none
-    fits = ((option, gpus) for option in possible_options(job, free) if (gpus := free.place(option, job)))
-    return next(fits, None)
 
 
 def _by_class(jobs: Iterable[JobInfo], wishes: Wishes, places: Places) -> list[tuple[float, int, int]]:

@@ -105,6 +105,29 @@ def _smaller(job: JobInfo, wish: Option, free: FreeGpus) -> Place | None:
     return None
 
 
+def spare(jobs: Sequence[JobInfo], places: Places, free: FreeGpus) -> Places:
+    """The smallest places that fit jobs which have none.
+
+    A lower class has its turn only after them, whether they had a wish or not.
+    """
+    found: Places = {}
+    for job in jobs:
+        if job.id in places:
+            continue
+        if place := smallest(job, free):
+            free.take(*place)
+            found[job.id] = place
+    return found
+
+
+def smallest(job: JobInfo, free: FreeGpus) -> Place | None:
+    """The smallest bundle of the job that fits, with its GPUs."""
+    if not any(option.gpus <= free.count(option.gpu_model) for option in job.options):
+        return None  # quickly: on a full cluster most jobs have none
+    fits = ((option, gpus) for option in possible_options(job, free) if (gpus := free.place(option, job)))
+    return next(fits, None)
+
+
 def left_over(state: ClusterState, jobs: Iterable[JobInfo], taken: Places, placement: Placement) -> FreeGpus:
     """The GPUs that are free if none of these jobs held any but what is taken."""
     free = FreeGpus(state.nodes, placement)
