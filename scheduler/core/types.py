@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from knowledge.core.domain.types import Goal, Option
+from knowledge.core.records import record
 from scheduler.core.limits import NO_TEAM, Limits, Window
 from scheduler.core.market.types import MarketView, NodeAction, NodeTerms
 from scheduler.states import WaitState
@@ -36,7 +37,7 @@ class GpuSite(NamedTuple):
     nvlink: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Holding:
     """The allocation of a running job: its option, its GPUs, and since when (s).
 
@@ -49,7 +50,7 @@ class Holding:
     left_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class JobInfo:
     """A job as policies see it, with the options that knowledge gave it, best first.
 

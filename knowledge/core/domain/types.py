@@ -13,6 +13,7 @@ from typing import Any
 
 from knowledge.core.domain.cost import balanced
 from knowledge.core.domain.offline_node import OfflineNode
+from knowledge.core.records import record
 
 FREE = 1e-12  # what a GPU-second without a price counts for beside money: less than any that has one
 
@@ -168,7 +169,7 @@ class Workload:
         return sum(length * rows for length, rows in self.lengths)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Option:
     """One way to run a job: the best configuration on one bundle.
 

@@ -14,11 +14,12 @@ from operator import attrgetter
 from typing import Any
 
 from knowledge.core.domain.types import Goal
+from knowledge.core.records import record
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.types import Topology
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class TraceJob:
     """One job as submitted.
 
@@ -117,7 +118,8 @@ class TraceJob:
         for name, value in zip(_POSITIVE, _positive(self), strict=True):
             if value is not None and not 0 < value < math.inf:
                 return f"{name} is {value:g}; it must be finite and more than 0"
-        for name, value in zip(_NOT_NEGATIVE, _not_negative(self), strict=True):
+        figures = _not_negative(self)
+        for name, value in zip(_NOT_NEGATIVE, figures, strict=True) if figures != _UNSAID else ():
             if value is not None and not 0 <= value < math.inf:
                 return f"{name} is {value:g}; it must be finite and 0 or more"
         if self.deadline_s is not None and not math.isfinite(self.deadline_s):
@@ -144,6 +146,7 @@ _POSITIVE = ("duration_s", "work", "weight", "slo", "max_run_s")
 _NOT_NEGATIVE = (
     "nodes", "min_gpus", "max_gpus", "restart_s", "pred_duration_s", "begin_s", "array_limit"
 )  # fmt: skip
+_UNSAID = (0, 0, 0, None, None, None, 0)  # as in most traces
 _positive, _not_negative = attrgetter(*_POSITIVE), attrgetter(*_NOT_NEGATIVE)
 COLUMNS = tuple(column.name for column in fields(TraceJob))
 
