@@ -143,7 +143,7 @@ class Packing:
     def _agree(self, job: JobInfo, guest: TraceJob, host: Run, now: float) -> bool:
         if min(self._pace(guest, host.job), self._pace(host.job, guest)) < LEAST_PACE:
             return False
-        return remaining_gpu_s(job) <= PATIENCE * host.release(now).in_s * len(host.gpus)
+        return remaining_gpu_s(job) <= PATIENCE * host.left_s(now, host.held) * len(host.gpus)
 
     def _pace(self, job: TraceJob, beside: TraceJob) -> float:
         return self.pairs.pace(job, beside) or 0.0

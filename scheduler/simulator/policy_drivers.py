@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from scheduler.core.cycle.ranked import Ranked, RankedQueue
-from scheduler.core.policies.easy_backfill import Easy, EasyQueue
+from scheduler.core.policies.easy_backfill import Easy, EasyQueue, End
 from scheduler.core.quotas import admission
 from scheduler.core.types import Action, ClusterState, ExpectedRelease, JobInfo, Plan, Policy
 from scheduler.simulator.errors import PolicyBroke
@@ -187,7 +187,7 @@ class IncrementalDriver:
         self.running: dict[str, Run] = {}
         state = ClusterState(jobs=(), nodes=machines.views(), explain=False)
         self.queue = (
-            EasyQueue(policy.rules, state, self._releases)
+            EasyQueue(policy.rules, state, self._ends)
             if isinstance(policy, Easy)
             else RankedQueue(policy, state, 0.0)
         )
@@ -220,5 +220,9 @@ class IncrementalDriver:
         """Best ranked first."""
         return list(self.queue.ranking)
 
-    def _releases(self, now: float) -> list[ExpectedRelease]:
-        return [run.release(now) for run in self.running.values()]
+    def _ends(self, now: float) -> list[End]:
+        return [
+            (now + run.left_s(now, option), run.gpus, option)
+            for run in self.running.values()
+            if (option := run.option)
+        ]

@@ -40,6 +40,7 @@ from scheduler.simulator.world.nodes import Machines
 from scheduler.simulator.world.past_options import PastOptions, PastTruth
 from scheduler.simulator.world.predictions import Fidelity, PredictionModel, stated_option
 from scheduler.simulator.world.profiling import ProfilingRuns
+from scheduler.simulator.world.rare_collections import rare_collections
 
 _PROFILES = ("profiles/placements.csv.gz", "sia/profiles/placements.csv.gz")
 _GAVEL = ("simulation_throughputs.json.gz", "simulation_throughputs.json")
@@ -137,7 +138,8 @@ class Scenario:
             jobs, self.cluster, policy, truth, predictions, settings, capacity, colocation, pairs, market,
             ProfilingRuns(profile_s, predictions.profile) if profile_s else None,
         )  # fmt: skip
-        engine.run(progress)
+        with rare_collections():
+            engine.run(progress)
         runs = [run for run in engine.runs.values() if self.counted is None or run.job.job_id in self.counted]
         return engine, measure(engine, runs, [self.alone_s(run.job) for run in runs])
 
@@ -179,7 +181,8 @@ def open_scenario(
     group: None takes all jobs. market: its on-demand nodes are a pool more, or all there is.
     Raises TraceError and ClusterError.
     """
-    trace = load_trace(path, group)
+    with rare_collections():
+        trace = load_trace(path, group)
     cluster = cluster or _own_cluster(path, needed=market is None)
     if market:
         cluster = checked([*cluster.pools, market.on_demand], "--on-demand")

@@ -28,7 +28,6 @@ from scheduler.core.types import (
     Action,
     ClusterState,
     Description,
-    ExpectedRelease,
     GpuId,
     JobInfo,
     NodeInfo,
@@ -38,7 +37,7 @@ from scheduler.core.types import (
     Wait,
 )
 
-_End = tuple[float, tuple[GpuId, ...], Option]  # (time, released GPUs, option)
+End = tuple[float, tuple[GpuId, ...], Option]  # (time, released GPUs, option)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,9 @@ class Easy:
 
         The gaps before the first one that waits are filled afterwards.
         """
-        queue = EasyQueue(self.rules, state, lambda _now: state.releases)
+        queue = EasyQueue(
+            self.rules, state, lambda at: [(at + in_s, gpus, option) for in_s, gpus, option in state.releases]
+        )
         actions = queue.decide(now)
         return Plan(actions, queue.promise.as_memory() if queue.promise else {})
 
@@ -85,16 +86,16 @@ class EasyQueue:
 
     A live tick makes one of its snapshot and asks it once. The simulator keeps one and says what changes, as
     it does for policies that rank (`scheduler.core.cycle.ranked`).
-    releases: the GPUs that running jobs will release, as predicted at a time.
+    ends: of running jobs, as predicted at a time, with the GPUs that they release.
     """
 
     def __init__(
         self,
         rules: CycleOptions,
         state: ClusterState,
-        releases: Callable[[float], Sequence[ExpectedRelease]],
+        ends: Callable[[float], list[End]],
     ) -> None:
-        self.rules, self.state, self.releases = rules, state, releases
+        self.rules, self.state, self.ends = rules, state, ends
         self.ranking = Ranking(state, lambda job: (job.submitted_at,), rules)
         self.ready = _ready(state.nodes)
         self.promise = _remembered(state.memory)
@@ -235,12 +236,12 @@ class _Walk:
         at, gpus = found[min(known)[1]]
         return Reservation(head.id, at, frozenset(gpus))
 
-    def _ends(self) -> Iterator[_End]:
+    def _ends(self) -> Iterator[End]:
         """Yield the predicted ends of running jobs, the first one first.
 
         Jobs started just now are included.
         """
-        ends = [(self.now + in_s, gpus, option) for in_s, gpus, option in self.queue.releases(self.now)]
+        ends = self.queue.ends(self.now)
         for job, start in self.started:
             ends.append((self.now + remaining_s(job, start.option), start.gpus, start.option))
         heapify(ends)  # few are asked for

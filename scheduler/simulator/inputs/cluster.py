@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from math import inf
 
 from knowledge.core.domain.wording import counted
@@ -61,6 +60,10 @@ class Cluster:
     """The nodes of a simulated cluster; a price is of one GPU for an hour."""
 
     pools: tuple[NodeGroup, ...]
+    # Answered requests by GPUs, nodes and GPU type: a trace repeats few kinds of them.
+    _requested: dict[tuple[int, int, str], tuple[Bundle, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def total_gpus(self) -> int:
@@ -145,11 +148,14 @@ def requested(job: TraceJob, cluster: Cluster) -> tuple[Bundle, ...]:
 
     There is one per pool, on as few nodes as hold it.
     """
-    return _requested(job.whole_gpus, job.nodes, job.gpu_type, cluster)
+    asked = job.whole_gpus, job.nodes, job.gpu_type
+    found = cluster._requested.get(asked)
+    if found is None:
+        found = cluster._requested[asked] = _bundles(*asked, cluster)
+    return found
 
 
-@lru_cache(maxsize=1024)  # a trace repeats few kinds of requests
-def _requested(gpus: int, nodes: int, gpu_type: str, cluster: Cluster) -> tuple[Bundle, ...]:
+def _bundles(gpus: int, nodes: int, gpu_type: str, cluster: Cluster) -> tuple[Bundle, ...]:
     bundles = []
     for pool in _allowed(gpu_type, cluster):
         over = nodes or fewest_nodes(gpus, pool)

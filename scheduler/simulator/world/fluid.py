@@ -94,7 +94,9 @@ class _Fluid:
         self.now = to
 
     def arrive(self, number: int, job: FluidJob) -> None:
-        user = self.users.setdefault(job.user, _User(job.weight, self.clock))
+        user = self.users.get(job.user)
+        if user is None:
+            user = self.users[job.user] = _User(job.weight, self.clock)
         user.bring(self.clock)
         heappush(user.due, (user.served + job.work, number))
         self._changed(job.user, user)

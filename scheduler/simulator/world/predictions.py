@@ -22,6 +22,7 @@ from typing import Protocol
 from knowledge.core.domain.cost import cost
 from knowledge.core.domain.types import Config, Interval, Option, Source
 from knowledge.reading.similar import weighted_median
+from scheduler.core.placement.fit import Shares
 from scheduler.simulator.inputs.cluster import Bundle, Cluster, elastic, requested
 from scheduler.simulator.inputs.trace import TraceJob
 from scheduler.simulator.world.ground_truth import GroundTruth, shares_of
@@ -95,6 +96,10 @@ class PredictionModel:
         default_factory=lambda: defaultdict(partial(deque, maxlen=_NEIGHBOURS))
     )
     _known: dict[tuple[object, ...], tuple[Option, ...]] = field(default_factory=dict)
+    _prices: dict[str, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._prices = self.cluster.prices
 
     def options(self, job: TraceJob, done: float = 0.0) -> tuple[Option, ...]:
         """Return options with predicted figures, the fastest first.
@@ -154,8 +159,7 @@ class PredictionModel:
 
         The duration is that of a whole job which goes on as the rest of this one, at its mean pace.
         """
-        blank = stated_option(bundle)
-        shares = shares_of(blank, ())
+        blank, shares = _blank(bundle)
         pace = self.truth.pace(job, blank, shares, done)
         left_s = None if pace is None else self.truth.left_s(job, blank, shares, done)
         if pace is None or left_s is None:
@@ -195,7 +199,7 @@ class PredictionModel:
         return math.exp(lognormal_sigma(self.error) * rng.gauss())
 
     def _cost(self, bundle: Bundle, duration_s: float) -> float:
-        return cost(duration_s, self.cluster.prices[bundle.gpu_model] * bundle.gpus)
+        return cost(duration_s, self._prices[bundle.gpu_model] * bundle.gpus)
 
 
 def _kind(job: TraceJob, config: Config) -> tuple[str, ...]:
@@ -225,3 +229,9 @@ def stated_option(bundle: Bundle) -> Option:
         peak_memory_bytes=Interval(0.0), startup_s=0.0, duration_s=Interval(STATED_DURATION_S),
         cost=Interval(0.0), source=Source.DEFAULT,
     )  # fmt: skip
+
+
+@cache
+def _blank(bundle: Bundle) -> tuple[Option, Shares]:
+    option = stated_option(bundle)
+    return option, shares_of(option, ())

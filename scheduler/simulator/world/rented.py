@@ -25,6 +25,8 @@ class Charges:
         self.prices, self.machines, self.rented = prices, machines, rented
 
     def __call__(self, run: Run, now: float) -> None:
+        if run.charged == now:
+            return
         if self.rented is None or not run.gpus:
             run.advance(now, self.prices[run.held.gpu_model])
             return

@@ -104,8 +104,9 @@ class Run:
         The one it runs with says the same as they do.
         """
         self.options, self.waiting_view = options, None
+        held = self.option
         for option in options:
-            if self.option and self.holds and option.key == self.option.key:
+            if held and self.holds and option.gpus == held.gpus and option.key == held.key:
                 self.option, self.holds = option, replace(self.holds, option=option)
 
     def forget_progress(self) -> None:
@@ -142,15 +143,19 @@ class Run:
         self.cost += cost(gpu_s, price_per_gpu_h)
         self.charged = now
 
-    def release(self, now: float) -> ExpectedRelease:
-        """When it is predicted to end, and what it lets go then; it must run."""
-        option, done = self.option or self.held, self.done
+    def left_s(self, now: float, option: Option) -> float:
+        """How long it is predicted to run yet with the option that it holds."""
+        done = self.done
         if now > self.mark:
             done = min(done + self.rate * self.factor * (now - self.mark), self.until)
         left_s = (1.0 - done) * option.duration_s.value
         if self.job.max_run_s is not None:
             left_s = min(left_s, self.job.max_run_s - self.ran_s - (now - self.since))
-        return ExpectedRelease(left_s, self.gpus, option)
+        return left_s
+
+    def release(self, now: float) -> ExpectedRelease:
+        """When it is predicted to end, and what it lets go then; it must run."""
+        return ExpectedRelease(self.left_s(now, self.held), self.gpus, self.held)
 
     def change_at(self) -> float:
         """When the present rate ends: the finish, or an earlier change."""
