@@ -98,6 +98,7 @@ class Engine(RunningJobs):
     # events: each says whether a decision may follow
 
     def _arrival(self, now: float, job: TraceJob, _: int) -> bool:
+        self.events.await_next_arrival()
         run = Run(job, self.predictions.options(job), self.dependencies.awaited(job.job_id))
         self.runs[job.job_id] = run
         self.active += 1

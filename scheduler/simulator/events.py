@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from heapq import heappush
 from typing import Any
@@ -32,22 +32,23 @@ class Event(IntEnum):
 class EventQueue:
     """A heap of (time, kind, number, subject, plan).
 
-    Numbers keep the order of events of one moment.
+    Numbers keep the order of events of one moment. Of all arrivals to come only the next one is in it, for a
+    small heap is a quick one.
     """
 
-    __slots__ = ("_number", "heap")
+    __slots__ = ("_arrivals", "_number", "heap")
 
     def __init__(
         self,
-        jobs: Iterable[TraceJob],
+        jobs: Sequence[TraceJob],
         capacity: Iterable[CapacityChange],
         settings: SimulationSettings,
         market: SimulatedMarket | None = None,
     ) -> None:
         self.heap: list[tuple[float, int, int, Any, int]] = []
-        self._number = 0
-        for job in jobs:
-            self.push(job.submit_s, Event.ARRIVAL, job)
+        self._number = len(jobs)
+        self._arrivals = iter(sorted(enumerate(jobs), key=lambda numbered: numbered[1].submit_s))
+        self.await_next_arrival()
         for change in capacity:
             self.push(change.t_s, Event.CAPACITY, change)
         for window in settings.windows:
@@ -59,6 +60,12 @@ class EventQueue:
             self.push(act.at, Event.ACT, act)
         for quote in market.trace.quotes if market else ():
             self.push(quote.at, Event.MARKET, quote)
+
+    def await_next_arrival(self) -> None:
+        """To be called as soon as a job has arrived."""
+        if (arrives := next(self._arrivals, None)) is not None:
+            number, job = arrives
+            heappush(self.heap, (job.submit_s, Event.ARRIVAL, number, job, 0))
 
     def push(self, at: float, kind: Event, subject: Any, plan: int = 0) -> None:
         """plan: a job's plans at that time; its events of earlier plans are stale."""
