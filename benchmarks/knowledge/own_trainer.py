@@ -122,10 +122,10 @@ def after_half(predictor: LearnedPredictor, rows: Sequence[Measurement]) -> Judg
     """Each half as predicted once the other one was learnt."""
     parts, order = [], []
     one, other = halves(rows)
-    for learnt, asked in ((one, other), (other, one)):
+    for learnt, predicted_half in ((one, other), (other, one)):
         wise = taught(predictor, [rows[row] for row in learnt])
-        parts.append(judged(wise, [rows[row] for row in asked]))
-        order += list(asked)
+        parts.append(judged(wise, [rows[row] for row in predicted_half]))
+        order += list(predicted_half)
     back = np.argsort(order)
     return Judged(
         *(np.concatenate([getattr(part, name) for part in parts])[back] for name in Judged.__slots__)

@@ -66,9 +66,9 @@ def _validity(train: Sequence[Measurement], test: Sequence[Measurement], words: 
 def _boosted(
     boosting: Any, train: Sequence[Measurement], target: Array, test: Sequence[Measurement], words: Any
 ) -> Array:
-    seen, asked = _matrix(train, words), _matrix(test, words)
+    seen, queries = _matrix(train, words), _matrix(test, words)
     known = np.isfinite(seen).any(axis=0)
-    found: Array = boosting.fit(seen[:, known], target).predict(asked[:, known])
+    found: Array = boosting.fit(seen[:, known], target).predict(queries[:, known])
     return found
 
 

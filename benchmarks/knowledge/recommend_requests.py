@@ -80,10 +80,10 @@ def _page(knowledge: Mapping[str, FittedModel]) -> Callable[[dict[str, object]],
 def _measured(page: Callable[[dict[str, object]], Any], params: dict[str, object]) -> dict[str, float]:
     from django.db import connection
 
-    asked: list[str] = []
+    statements: list[str] = []
 
     def note(execute: Callable[..., Any], sql: str, *more: Any) -> Any:
-        asked.append(sql)
+        statements.append(sql)
         return execute(sql, *more)
 
     page(params)
@@ -94,4 +94,4 @@ def _measured(page: Callable[[dict[str, object]], Any], params: dict[str, object
         began = process_time()
         page(params)
         times.append(1000 * (process_time() - began))
-    return {"ms": round(min(times), 1), "queries": len(asked)}
+    return {"ms": round(min(times), 1), "queries": len(statements)}

@@ -71,8 +71,8 @@ def _draw(
     effects: PeakEffects,
 ) -> Draw:
     correction = PeakCorrection.of(ten, *_predicted(ten, effects), by_physics=True, learnt_from=False)
-    asked = [*others, *broken]
-    c, before, kernel = _predicted(asked, effects)
+    held_out = [*others, *broken]
+    c, before, kernel = _predicted(held_out, effects)
     after = before if correction is None else correction.applied(before, kernel, c.memory)
     real = np.array([row.peak_memory_fraction or np.nan for row in others], dtype=float)
     risky = slice(len(others), None)

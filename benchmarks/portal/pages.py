@@ -93,10 +93,10 @@ def show(name: str, title: str, path: str, client: object, requests: int) -> Non
     from django.db import connection
 
     get = client.get  # type: ignore[attr-defined]
-    asked: list[str] = []
+    fetched: list[str] = []
 
     def note(execute: Callable[..., Any], sql: str, *more: Any) -> Any:
-        asked.append(sql)
+        fetched.append(sql)
         return execute(sql, *more)
 
     began = time.perf_counter()
@@ -113,7 +113,7 @@ def show(name: str, title: str, path: str, client: object, requests: int) -> Non
     p50, p95 = (times[math.ceil(share * requests) - 1] for share in (0.5, 0.95))  # nearest rank
     size = len(answer.content) / 1000
     print(
-        f"{name:<8} {title:<34} {first:>8.0f} {p50:>7.0f} {p95:>7.0f} {size:>6.0f} {len(asked):>8}",
+        f"{name:<8} {title:<34} {first:>8.0f} {p50:>7.0f} {p95:>7.0f} {size:>6.0f} {len(fetched):>8}",
         flush=True,
     )
 

@@ -51,9 +51,9 @@ def write(path: Path, tokens: int, row_tokens: int, template: bool) -> None:
     parts = [(" ".join(text[:-1]), " " + text[-1]) for text in texts]
     with path.open("w") as stream:
         for row in range(tokens // row_tokens):
-            asked, reply = parts[row % len(parts)]
-            chat = [{"role": "user", "content": asked}, {"role": "assistant", "content": reply}]
-            line = {"messages": chat} if template else {"prompt": asked, "completion": reply}
+            prompt, reply = parts[row % len(parts)]
+            chat = [{"role": "user", "content": prompt}, {"role": "assistant", "content": reply}]
+            line = {"messages": chat} if template else {"prompt": prompt, "completion": reply}
             stream.write(json.dumps(line) + "\n")
 
 
@@ -65,8 +65,8 @@ def row_by_row(path: Path, template: bool) -> int:
     for row in rows(path):
         assert not isinstance(row, Text)
         if isinstance(row, Chat):
-            asked, reply = row.messages[0].content, row.messages[1].content
-            text, begin = f"<user>{asked}</s><assistant>{reply}</s>", len(asked) + 21
+            prompt, reply = row.messages[0].content, row.messages[1].content
+            text, begin = f"<user>{prompt}</s><assistant>{reply}</s>", len(prompt) + 21
         else:
             text, begin = row.prompt + row.completion, len(row.prompt)
         encoded = fast(text, add_special_tokens=False, return_offsets_mapping=True)

@@ -48,11 +48,11 @@ class Understood:
     @property
     def question(self) -> Question | None:
         """The question, with ids as the values of files."""
-        asked = self.reading.question
-        if asked is None or asked.field not in FILES:
-            return asked
-        choices = tuple(replace(offer, value=self.file_ids[offer.value]) for offer in asked.choices)
-        return replace(asked, choices=choices)
+        question = self.reading.question
+        if question is None or question.field not in FILES:
+            return question
+        choices = tuple(replace(offer, value=self.file_ids[offer.value]) for offer in question.choices)
+        return replace(question, choices=choices)
 
     @property
     def read_values(self) -> ReadValues:

@@ -84,13 +84,13 @@ def _context(request: PageRequest, text: str, found: Understood, zone: tzinfo) -
         value = keys[one.value] if keys else one.value
         mark = f"{line.origin}: {line.because}"
         fill.append({"name": _input(name), "value": _typed(value, zone), "label": line.shown, "mark": mark})
-    asked = found.question
+    question = found.question
     return {
         "lines": lines,
         "fill": fill,
-        "question": asked,
-        "choices": [(offer.label, _button(offer.field, offer.value, zone)) for offer in asked.choices]
-        if asked
+        "question": question,
+        "choices": [(offer.label, _button(offer.field, offer.value, zone)) for offer in question.choices]
+        if question
         else [],
         "unknown": [text[start:end] for start, end in found.reading.unknown],
         "complaints": [(_label(name), complaint) for name, complaint in found.complaints.items()],

@@ -229,8 +229,8 @@ def cancellation(job: Job) -> JobEvent | None:
     """The event that cancelled a job, or that asked to stop it for this."""
     if job.state != JobState.CANCELLED:
         return None
-    asked = Q(new=JobState.CANCELLED) | Q(stop_for=StopFor.CANCEL)
-    return events(job).filter(asked, kind=JobEventKind.STATE).first()
+    cancelling = Q(new=JobState.CANCELLED) | Q(stop_for=StopFor.CANCEL)
+    return events(job).filter(cancelling, kind=JobEventKind.STATE).first()
 
 
 def metrics(job: Job, *, after_step: int = -1) -> QuerySet[Metric]:

@@ -50,15 +50,15 @@ def once(
     reserved in there, so both are written or neither is. `load` finds an object by its id.
     Raises KeyReused (same key, other body) and KeyInUse (a twin is still at it).
     """
-    asked = _Asked(owner=owner, route=route, key=key, body_digest=body_digest, now=now)
-    if made := asked.answer():
+    request = _Asked(owner=owner, route=route, key=key, body_digest=body_digest, now=now)
+    if made := request.answer():
         return load(made), False
     try:
-        return create(asked.creation), True
+        return create(request.creation), True
     except _AnsweredMeanwhile as twin:
         return load(twin.object_id), False
     except Conflict:
-        if made := asked.answer():  # what stands in the way is the twin's
+        if made := request.answer():  # what stands in the way is the twin's
             return load(made), False
         raise
 

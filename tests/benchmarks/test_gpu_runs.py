@@ -106,10 +106,10 @@ def test_predictions_are_judged_by_the_rows_that_were_measured(
     table.add(row(one, RESULT, "forked", 8 * 10**9, "here"))
     stated = {name: predicted.cell(getattr(one.config, name)) for name in predicted.NAMES}
     with said.open("w", encoding="utf-8") as stream:
-        told = {f"{way}_{name}": value for way in predicted.WAYS for name, value in figures.items()}
-        writer = csv.DictWriter(stream, [*stated, *told])
+        values = {f"{way}_{name}": value for way in predicted.WAYS for name, value in figures.items()}
+        writer = csv.DictWriter(stream, [*stated, *values])
         writer.writeheader()
-        writer.writerow({**stated, **told})
+        writer.writerow({**stated, **values})
     predicted.judge(said, tmp_path / "measured.csv")
     told_lines = capsys.readouterr().out.splitlines()
     assert told_lines[1].endswith("peaks 10.0% -10.0% -10.0% 0%; rates 10.0% +10.0% 0.0% 100%")

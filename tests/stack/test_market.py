@@ -53,12 +53,12 @@ def test_a_job_survives_a_withdrawal_and_a_kill_and_ends_in_time(
 ) -> None:
     stack.client.wait_for_node("replay-1")
     deadline = database_now() + timedelta(seconds=IN_TIME_S)
-    asked = stack.client.submit(
+    submitted = stack.client.submit(
         model="builtin/tiny-llama", training_file=stack.training_file, params={**LONGER, "seed": 7},
         deadline_at=deadline.isoformat(),
     )  # fmt: skip
-    job = str(asked["id"])
-    assert asked["spot"] == "yes"
+    job = str(submitted["id"])
+    assert submitted["spot"] == "yes"
     _see(lambda: _nodes(stack, job)[-1:] == ["replay-1"], what="a start on the first spot node")
     _see(lambda: _nodes(stack, job)[-1:] == ["replay-2"], what="a start on the second")
     _see(lambda: "lost" in outcomes(stack.client.job(job)), what="the second one's loss")

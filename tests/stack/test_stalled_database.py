@@ -103,12 +103,12 @@ def test_a_stalled_database_is_503_within_5_s_at_every_interface_and_healthz_ans
     with ThreadPoolExecutor(CROWD) as crowd:
         assert all(answer.status < 500 for answer in crowd.map(ask, addresses))
         with postgres.stalled():
-            asked = [crowd.submit(ask, address) for address in addresses]
+            requests = [crowd.submit(ask, address) for address in addresses]
             time.sleep(0.5)  # all threads wait now
             alive = ask(HEALTH)
-            assert (alive.status, any(request.done() for request in asked)) == (200, False)
+            assert (alive.status, any(request.done() for request in requests)) == (200, False)
             assert alive.spent_s < 1 + SLACK_S
-            answers = [request.result() for request in asked]
+            answers = [request.result() for request in requests]
             assert_refused_in_time(answers)
             assert all(b'"unavailable"' in answer.body for answer in answers if answer.path != PAGE)
             again = [ask(address).spent_s for address in addresses]
@@ -123,9 +123,9 @@ def test_a_locked_table_is_503_within_5_s_for_a_crowd_and_what_does_without_it_g
     with ThreadPoolExecutor(CROWD) as crowd:
         with psycopg.connect(postgres.url) as locker:
             locker.execute("LOCK TABLE scheduler_node")
-            asked = [crowd.submit(ask, NODE) for _ in range(CROWD)]
+            requests = [crowd.submit(ask, NODE) for _ in range(CROWD)]
             time.sleep(0.5)
             assert ask(HEALTH).status == httpx.codes.OK
-            assert_refused_in_time([request.result() for request in asked])
+            assert_refused_in_time([request.result() for request in requests])
             assert ask(PAGE).status == httpx.codes.OK
         assert ask(NODE).status == httpx.codes.UNAUTHORIZED

@@ -51,8 +51,8 @@ def test_the_chat_template_marks_turns_and_ends_the_assistants(models_dir: Path)
     _, tokenizer = load(builtin.ensure("builtin/tiny-llama", models_dir))
     turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
     assert tokenizer.apply_chat_template(turns, tokenize=False) == "<s>user: hi\nassistant: yo</s>\n"
-    asked = tokenizer.apply_chat_template(turns[:1], tokenize=False, add_generation_prompt=True)
-    assert asked == "<s>user: hi\nassistant: "
+    prompt = tokenizer.apply_chat_template(turns[:1], tokenize=False, add_generation_prompt=True)
+    assert prompt == "<s>user: hi\nassistant: "
 
 
 def test_the_command_writes_the_same_model_into_a_folder(tmp_path: Path, models_dir: Path):

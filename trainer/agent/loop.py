@@ -184,8 +184,8 @@ class Agent:
         if silent_s > self._settings.lease_stop_s:
             reason = f"the node heard nothing from the portal for {silent_s:.0f} s and stopped its work"
             self.claims.stop_all(Stop(reason=reason))
-        asked = error.retry_after_s if isinstance(error, PortalAway) else 0.0
-        return back_off_s(failures=self._failures, asked_s=asked, lease_s=self._lease_s)
+        retry_after_s = error.retry_after_s if isinstance(error, PortalAway) else 0.0
+        return back_off_s(failures=self._failures, asked_s=retry_after_s, lease_s=self._lease_s)
 
     def _enrol_again(self) -> None:
         """Enrol again when the token is not accepted any more.

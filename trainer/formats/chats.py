@@ -86,8 +86,8 @@ def alpaca(raw: Mapping[str, Any], _unused: Unused) -> Chat:
 def _exchange(pair: Any, path: str) -> tuple[Message, Message]:
     if not isinstance(pair, list) or len(pair) != 2:
         raise ValueError(f"{path} must be a pair of texts")
-    asked, answered = dict(zip(("0", "1"), pair, strict=True)), f"{path}."
+    prompt, answered = dict(zip(("0", "1"), pair, strict=True)), f"{path}."
     return (
-        Message("user", values.text(asked, "0", answered)),
-        Message("assistant", values.text(asked, "1", answered)),
+        Message("user", values.text(prompt, "0", answered)),
+        Message("assistant", values.text(prompt, "1", answered)),
     )

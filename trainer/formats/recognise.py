@@ -132,10 +132,10 @@ def _refuse_meaningful(raw: Mapping[str, Any], others: Sequence[str], form: Form
 
 def _renaming(raw: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The renaming of a row without any mark; none of its content may be lost."""
-    asked = [name for name in _ASKED if name in raw]
+    named = [name for name in _ASKED if name in raw]
     answered = [name for name in _ANSWERED if name in raw][:1]
-    ours = ("instruction", "input", "output") if len(asked) > 1 else ("prompt", "completion")
-    pairs = [*zip(asked, ours[:-1], strict=False), *((name, ours[-1]) for name in answered)]
+    ours = ("instruction", "input", "output") if len(named) > 1 else ("prompt", "completion")
+    pairs = [*zip(named, ours[:-1], strict=False), *((name, ours[-1]) for name in answered)]
     return [(theirs, wanted) for theirs, wanted in pairs if theirs != wanted]
 
 

@@ -100,19 +100,19 @@ def main() -> None:
     parser.add_argument("--owners", type=int, default=20)
     parser.add_argument("--past", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
+    args = parser.parse_args()
     by_model: dict[str, list[PastRun]] = defaultdict(list)
     for run in predicted(history()):
         by_model[str(run.facts["base_model"])].append(run)
     models = [model for model, runs in by_model.items() if len(runs) >= FEWEST]
-    draw = random.Random(asked.seed)
+    draw = random.Random(args.seed)
     every_near: list[float] = []
     every_plain: list[float] = []
     chosen: list[float] = []
     better = 0
-    for number in range(asked.owners):
+    for number in range(args.owners):
         runs = by_model[models[number % len(models)]]
-        near, plain = judged(draw.sample(runs, min(asked.past, len(runs))))
+        near, plain = judged(draw.sample(runs, min(args.past, len(runs))))
         if not near:
             continue
         is_better = median(near) < median(plain)
@@ -120,7 +120,7 @@ def main() -> None:
         every_near += near
         every_plain += plain
         chosen += near if is_better else plain
-    print(f"{len(every_near)} judged runs of {asked.owners} owners over {len(models)} models")
+    print(f"{len(every_near)} judged runs of {args.owners} owners over {len(models)} models")
     print(f"median |ln| of the predictor {median(every_plain):.4f}")
     print(f"corrected by neighbours {median(every_near):.4f}")
     print(f"neighbours are better for {better} owners; told only for them {median(chosen):.4f}")

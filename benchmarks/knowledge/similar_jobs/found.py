@@ -46,9 +46,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--past", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    drawn = random.Random(asked.seed).sample(history(), asked.runs + asked.past)
-    runs, past = drawn[: asked.runs], drawn[asked.runs :]
+    args = parser.parse_args()
+    drawn = random.Random(args.seed).sample(history(), args.runs + args.past)
+    runs, past = drawn[: args.runs], drawn[args.runs :]
     began = time.process_time()
     found = similarities(runs, past)
     took_ms = (time.process_time() - began) * 1000

@@ -69,11 +69,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=800)
     parser.add_argument("--traces", default=",".join(TRACES))
     parser.add_argument("--lines", default=",".join(LINES))
-    asked = parser.parse_args()
+    args = parser.parse_args()
     print("| trace | policy | mean JCT, s | with it | change, % | stops | restarts | CPU s |")
-    for trace in asked.traces.split(","):
-        of = scenario(trace, asked.jobs)
-        for line in asked.lines.split(","):
+    for trace in args.traces.split(","):
+        of = scenario(trace, args.jobs)
+        for line in args.lines.split(","):
             began = time.process_time()
             without, with_it = LINES[line]
             before, stops, starts = played(of, without)

@@ -65,13 +65,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--traces", default=",".join(TRACES))
     parser.add_argument("--policies", default="las,tiresias,gittins")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     print("| trace | policy | mean JCT, s | with the rule | change, % | stops | with the rule |")
-    for trace in asked.traces.split(","):
-        of = scenario(trace, asked.jobs)
-        for name in asked.policies.split(","):
-            before, stops = played(of, POLICIES[name], asked.error, asked.seed)
-            after, fewer = played(of, sparing(POLICIES[name]), asked.error, asked.seed)
+    for trace in args.traces.split(","):
+        of = scenario(trace, args.jobs)
+        for name in args.policies.split(","):
+            before, stops = played(of, POLICIES[name], args.error, args.seed)
+            after, fewer = played(of, sparing(POLICIES[name]), args.error, args.seed)
             mean = bootstrap_mean(list(before.values())).mean
             change = bootstrap_mean(
                 [100 * (after[job] - before[job]) / mean for job in before if job in after]

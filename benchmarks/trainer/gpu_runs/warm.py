@@ -49,13 +49,13 @@ def main(cache: Path) -> None:
 def import_all() -> None:
     import torch
 
-    asked = torch.cuda.get_device_capability
+    real = torch.cuda.get_device_capability
     torch.cuda.get_device_capability = _capability  # bitsandbytes asks as it is imported
     try:
         for name in ("trainer.train.process", "trainer.train.sft", "peft", "transformers.integrations"):
             importlib.import_module(name)
     finally:
-        torch.cuda.get_device_capability = asked
+        torch.cuda.get_device_capability = real
     for name in ARCHITECTURES:
         importlib.import_module(f"transformers.models.{name}.modeling_{name}")
 

@@ -69,10 +69,10 @@ class OwnPeaks:
         )
 
     def _is_believed(self, config: Config) -> bool:
-        asked = {CONFIGURATION}
-        asked |= set() if config.model_name in self.models else {MODEL}
-        asked |= set() if config.gpu_model in self.gpus else {GPU}
-        return way_of(config) in self.ways and asked <= self.better
+        required = {CONFIGURATION}
+        required |= set() if config.model_name in self.models else {MODEL}
+        required |= set() if config.gpu_model in self.gpus else {GPU}
+        return way_of(config) in self.ways and required <= self.better
 
 
 def way_of(config: Config) -> str:

@@ -29,14 +29,14 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         try:
-            asked = recommendation_request.read(json.loads(options["json"]))
-            found = Recommender.of(asked.inventory).recommend(
-                model=asked.model,
-                fixed=asked.fixed,
-                workload=asked.workload,
-                goal=asked.goal,
-                deadline_s=asked.deadline_s,
-                budget=asked.budget,
+            request = recommendation_request.read(json.loads(options["json"]))
+            found = Recommender.of(request.inventory).recommend(
+                model=request.model,
+                fixed=request.fixed,
+                workload=request.workload,
+                goal=request.goal,
+                deadline_s=request.deadline_s,
+                budget=request.budget,
             )
         except json.JSONDecodeError as wrong:
             raise CommandError(f"The request is no JSON: {wrong}. Example: {EXAMPLE}") from wrong

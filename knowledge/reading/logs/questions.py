@@ -57,8 +57,8 @@ class LogAnswer:
 
 def ask(question: str, log: LogFigures, facts: LogFacts) -> LogAnswer:
     """Answer by the first rule whose words stand in the question."""
-    asked = question[:LONGEST_QUESTION].casefold()
-    topic = next((topic for topic, words in _WORDS.items() if words.search(asked)), "")
+    lowered = question[:LONGEST_QUESTION].casefold()
+    topic = next((topic for topic, words in _WORDS.items() if words.search(lowered)), "")
     if not topic:
         return LogAnswer(topic="", text=f"No rule understands this question. Ask for example: {_known()}")
     text, lines = _ANSWERS[topic](log, facts)

@@ -77,9 +77,9 @@ def _parts(body: str) -> list[str]:
 def _begun(body: str) -> tuple[str, bool]:
     """The first line of a command, and whether it leaves a text open."""
     if found := _DEFAULT.match(body):
-        asked = (found[1] or found[2]).upper()
-        if asked == found[3].upper():
-            return f"{asked}=${{{asked}:-{_expanded(found[4].strip(), texts=True)}}}", False
+        variable = (found[1] or found[2]).upper()
+        if variable == found[3].upper():
+            return f"{variable}=${{{variable}:-{_expanded(found[4].strip(), texts=True)}}}", False
     inside = False
     while found := _LEADER.match(body):
         body, inside = body[found.end() :], inside or "(" in found[0].rstrip()[-1:]

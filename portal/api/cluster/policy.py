@@ -70,9 +70,9 @@ class PolicyApi(AdminWritesApi):
     @extend_schema(operation_id="policy_choose", request=PolicyIn, responses=PolicyOut)
     def post(self, request: ApiRequest) -> Response:
         """Let another policy decide from the next tick on (administrators)."""
-        asked = PolicyIn(data=request.data)
-        asked.is_valid(raise_exception=True)
-        choose_policy(**asked.validated_data, actor=request.user, now=database_now())
+        data = PolicyIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        choose_policy(**data.validated_data, actor=request.user, now=database_now())
         return Response(_shown())
 
 

@@ -82,9 +82,9 @@ class ShadowApi(AdminApi):
     @extend_schema(operation_id="policy_shadow_start", request=ShadowIn, responses={201: ShadowsOut})
     def post(self, request: ApiRequest) -> Response:
         """Let another policy decide in the shadow; nothing of it is carried out."""
-        asked = ShadowIn(data=request.data)
-        asked.is_valid(raise_exception=True)
-        start_shadow(**asked.validated_data, actor=request.user, now=database_now())
+        data = ShadowIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        start_shadow(**data.validated_data, actor=request.user, now=database_now())
         return Response(_shown(), status=201)
 
     @extend_schema(operation_id="policy_shadow_end", request=None, responses={204: None})

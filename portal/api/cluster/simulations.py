@@ -124,9 +124,9 @@ class SimulationsApi(AdminApi):
 
         A worker runs the simulation; the result is not ready at once.
         """
-        asked = SimulationIn(data=request.data)
-        asked.is_valid(raise_exception=True)
-        question = SimulationRequest(**asked.validated_data)
+        data = SimulationIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        question = SimulationRequest(**data.validated_data)
         ask = partial(request_simulation, question=question, actor=request.user, now=database_now())
         made, _ = create(request, make=lambda creation: ask(creation=creation), load=get_simulation)
         return Response(SimulationOut(made).data, status=201)

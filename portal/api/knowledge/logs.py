@@ -86,17 +86,17 @@ class LogElsewhereApi(APIView):
 
         With the configuration of the run, its speed is kept.
         """
-        asked = LogReadIn(data=request.data)
-        asked.is_valid(raise_exception=True)
+        data = LogReadIn(data=request.data)
+        data.is_valid(raise_exception=True)
         try:
-            text = text_of(asked.validated_data["file"].read())
+            text = text_of(data.validated_data["file"].read())
             found, note = read_with_formats(request.user, text, database_now())
         except UnreadableLog as refused:
             raise ValidationError({"file": [str(refused)]}) from refused
         answers = {question: AnswerOut(answer).data for question, answer in found.answers.items()}
         if note:
             hints.read_scripts()
-        config = asked.config
+        config = data.config
         execution = _kept(found, config, request.user).pk if config else None
         content = {"steps_per_s": found.steps_per_s, "tokens_per_s": found.tokens_per_s, "answers": answers}
         return Response({**content, "note": note, "execution": execution})

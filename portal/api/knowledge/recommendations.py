@@ -79,9 +79,9 @@ class RecommendationsApi(APIView):
         data = JobIn(data=request.data)
         data.is_valid(raise_exception=True)
         values = with_objects(user=request.user, values=data.validated_data)
-        asked = {name: values[name] for name in USED if name in values}
+        used = {name: values[name] for name in USED if name in values}
         recommender = current_recommender(spot=wants_spot(values))
-        recommendation = recommend(recommender=recommender, **asked, now=database_now())
+        recommendation = recommend(recommender=recommender, **used, now=database_now())
         return Response(RecommendationOut(recommendation_json(recommendation)).data)
 
 

@@ -31,9 +31,9 @@ class PlansApi(APIView):
         if data.validated_data.get("deadline_at") is None:
             raise ValidationError({"deadline_at": ["is needed: plans are made towards a deadline"]})
         values: dict[str, Any] = with_objects(user=request.user, values=data.validated_data)
-        asked = {name: values[name] for name in USED if name in values}
+        used = {name: values[name] for name in USED if name in values}
         now = database_now()
-        found = recommend(recommender=current_recommender(spot=True), **asked, now=now)
+        found = recommend(recommender=current_recommender(spot=True), **used, now=now)
         plans = plans_for(
             found.options, deadline_at=values["deadline_at"], budget=values.get("budget"), now=now
         )

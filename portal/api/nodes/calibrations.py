@@ -113,9 +113,9 @@ class CalibrationsApi(AdminApi):
         Workers submit the runs, one by one.
         """
         node = get_node(node_id)
-        asked = CalibrationIn(data=request.data)
-        asked.is_valid(raise_exception=True)
-        wanted = CalibrationRequest(**asked.validated_data)
+        data = CalibrationIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        wanted = CalibrationRequest(**data.validated_data)
         ask = partial(request_calibration, node=node, wanted=wanted, actor=request.user, now=database_now())
         made, _ = create(
             request, make=lambda creation: ask(creation=creation), load=lambda pk: get_calibration(node, pk)

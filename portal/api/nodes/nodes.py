@@ -183,10 +183,10 @@ class NodesApi(APIView):
         The nodes that joined last come first.
         """
         query = read_query(NodeQuery, request.query_params)
-        asked = {name: query.pop(name, "") for name in ("text", "gpu", "state")}
+        filters = {name: query.pop(name, "") for name in ("text", "gpu", "state")}
         return Response(
             page(
-                matching(all_nodes(), **asked),
+                matching(all_nodes(), **filters),
                 lambda node: NodeOut(node, context={"request": request}).data,
                 **query,
             )

@@ -89,15 +89,15 @@ class IntentsApi(APIView):
         """
         data = IntentIn(data=request.data)
         data.is_valid(raise_exception=True)
-        asked = data.validated_data
-        if "now" in asked and not request.user.is_admin:
+        values = data.validated_data
+        if "now" in values and not request.user.is_admin:
             raise ValidationError({"now": ["is for administrators; leave it out"]})
-        now = asked.get("now") or database_now()
-        zone = time_zones.zone_for(asked.get("timezone") or request.user.time_zone, "")
-        if zone is None and "timezone" in asked:
+        now = values.get("now") or database_now()
+        zone = time_zones.zone_for(values.get("timezone") or request.user.time_zone, "")
+        if zone is None and "timezone" in values:
             raise ValidationError({"timezone": ["is no time zone; give one such as Europe/Berlin"]})
         zone_or_portals = zone or timezone.get_default_timezone()
-        found = understand(user=request.user, text=asked["text"], now=now, zone=zone_or_portals)
+        found = understand(user=request.user, text=values["text"], now=now, zone=zone_or_portals)
         body = intent_json(found)
         if seal := sealed(request.user, found.read_values):
             body["draft"] = {**body["draft"], "reading": seal}

@@ -54,14 +54,14 @@ class ScriptImportsApi(APIView):
 
         Each value comes with the lines that say so.
         """
-        asked = ScriptIn(data=request.data)
-        asked.is_valid(raise_exception=True)
-        file = asked.validated_data.get("file")
+        data = ScriptIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        file = data.validated_data.get("file")
         try:
             manifest = from_upload(file.name or "script", file.read()) if file else ScriptManifest({}, {})
         except UnreadableUpload as refused:
             raise ValidationError({"file": [str(refused)]}) from refused
-        command = asked.validated_data.get("command", "")
+        command = data.validated_data.get("command", "")
         kept = read_upload(owner=request.user, manifest=manifest, command=command, now=database_now())
         if kept.is_awaited:
             hints.read_scripts()

@@ -36,8 +36,8 @@ def _is_unread(number: str) -> bool:
 
 def elsewhere(words: Sequence[re.Match[str]]) -> tuple[str, ...]:
     """A note for each thing asked for that another system does."""
-    asked = dict.fromkeys(ELSEWHERE[word.group()] for word in words if word.group() in ELSEWHERE)
-    return tuple(f"Not done here: {what}; the job trains a model and stores it." for what in asked)
+    places = dict.fromkeys(ELSEWHERE[word.group()] for word in words if word.group() in ELSEWHERE)
+    return tuple(f"Not done here: {what}; the job trains a model and stores it." for what in places)
 
 
 def is_foreign(text: Sentence) -> bool:

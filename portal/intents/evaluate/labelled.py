@@ -84,13 +84,13 @@ def inventory_of(setting: Setting) -> Inventory:
 def answer_of(reading: IntentReading, setting: Setting) -> dict[str, Any]:
     """A reading in the form that is scored."""
     places = place_complaints(reading.fields, lambda: inventory_of(setting), setting.catalogue)
-    asked = reading.question
+    question = reading.question
     return {
         "fields": {n: {"value": shown(f.value), "origin": f.origin} for n, f in reading.fields.items()},
-        "question": asked
+        "question": question
         and {
-            "field": asked.field,
-            "choices": [shown(offer.value) for offer in asked.choices if offer.field == asked.field],
+            "field": question.field,
+            "choices": [shown(offer.value) for offer in question.choices if offer.field == question.field],
         },
         "complaints": sorted({*places, *reading.complaints, *complaints(reading.fields, setting.now)}),
     }

@@ -89,13 +89,13 @@ def _fields(gold: Json, answer: Json, n: Counter[str], gpu: Callable[[str], str]
 
 
 def _count_questions(gold: Json, answer: Json, n: Counter[str], gpu: Callable[[str], str]) -> None:
-    asked, needed = answer.get("question"), gold.get("question")
+    given, needed = answer.get("question"), gold.get("question")
     if not needed:
-        n["needless"] += bool(asked and not gold.get("optional", {}).get("questions"))
+        n["needless"] += bool(given and not gold.get("optional", {}).get("questions"))
         return
     n["needed"] += 1
     also = needed.get("or", ())
-    if asked and asked["field"] in {needed["field"], *([also] if isinstance(also, str) else also)}:
+    if given and given["field"] in {needed["field"], *([also] if isinstance(also, str) else also)}:
         among = {canonical(needed["field"], one, gpu) for one in needed.get("among", ())}
-        offered = (canonical(asked["field"], one, gpu) for one in asked.get("choices", ()))
+        offered = (canonical(given["field"], one, gpu) for one in given.get("choices", ()))
         n["asked"] += not among or all(one in among for one in offered)

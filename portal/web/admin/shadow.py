@@ -35,8 +35,8 @@ def shown(request: PageRequest, current: str) -> dict[str, Any]:
     if not request.user.is_admin:
         return {}
     (shadow, past), now = shadows(), database_now()
-    asked = next((one for one in past if str(one.pk) == request.GET.get("probation")), None)
-    looked_at = asked or (None if shadow else next(iter(past), None))
+    chosen = next((one for one in past if str(one.pk) == request.GET.get("probation")), None)
+    looked_at = chosen or (None if shadow else next(iter(past), None))
     others = [name for name in LIVE if name != current]
     return {
         "comparison": compared(shadow) if shadow else None,

@@ -121,11 +121,11 @@ def _submitted(request: PageRequest, form: SubmitForm) -> Job | JobArray | None:
 def _create(request: PageRequest, form: SubmitForm, creation: Creation) -> Job | JobArray:
     values = form.cleaned_data
     files = {field: _file(request, form, upload) for upload, field in UPLOADS.items()}
-    asked = _asked(form, files)
+    request_values = _asked(form, files)
     who: dict[str, Any] = {"owner": request.user, "now": database_now(), "creation": creation}
     if each := values["sweep_values"]:
-        return submit_array(values=each, limit=values["sweep_limit"], **who, **asked)
-    return submit_job(**who, **asked)
+        return submit_array(values=each, limit=values["sweep_limit"], **who, **request_values)
+    return submit_job(**who, **request_values)
 
 
 def _asked(form: SubmitForm, files: Mapping[str, DatasetFile | None]) -> JobRequest:

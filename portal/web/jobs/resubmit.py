@@ -28,7 +28,7 @@ def request_of(job: Job) -> dict[str, Any]:
 
     Recommended values are recommended again.
     """
-    asked = {
+    values = {
         "model": job.model,
         "training_file": job.training_file_id,
         "validation_file": job.validation_file_id,
@@ -46,10 +46,10 @@ def request_of(job: Job) -> dict[str, Any]:
         "topology_level": TopologyLevel(job.topology_level).word if job.topology_level else None,
         "params": job.fixed,
     }
-    asked = {name: value for name, value in asked.items() if value}
-    if job.spot != bool(asked.get("deadline_at")):  # else it is what an empty choice means
-        asked["spot"] = "yes" if job.spot else "no"
-    return asked if job.preemptible else {**asked, "preemptible": False}
+    values = {name: value for name, value in values.items() if value}
+    if job.spot != bool(values.get("deadline_at")):  # else it is what an empty choice means
+        values["spot"] = "yes" if job.spot else "no"
+    return values if job.preemptible else {**values, "preemptible": False}
 
 
 def _if_to_come(moment: datetime | None) -> datetime | None:
@@ -82,15 +82,15 @@ def _kind_of_all(after: list[dict[str, str]]) -> str:
 
 def as_form(job: Job) -> dict[str, Any]:
     """The job's own values as the first values of the form of a new one."""
-    asked = request_of(job)
-    after = asked.pop("after", [])
+    values = request_of(job)
+    after = values.pop("after", [])
     order = {
         "after": [one.get("job") or one["array"] for one in after],
         "after_kind": _kind_of_all(after),
     }
     stopping = {"priority": str(job.priority or ""), "preemptible": "" if job.preemptible else "0"}
     stopping["topology_level"] = str(job.topology_level or "")
-    return {**asked, **order, **stopping, **as_form_values(asked.pop("params", {})), "team": job.team_id}
+    return {**values, **order, **stopping, **as_form_values(values.pop("params", {})), "team": job.team_id}
 
 
 def mended(job: Job) -> tuple[dict[str, Any], dict[str, str]]:

@@ -83,11 +83,11 @@ class Ledger:
 
     def guarantees(self, job: JobInfo, option: Option) -> bool:
         """Is this option within what the job's team is guaranteed?"""
-        asked = [self.quotas[model] for model in _models(option) if self.quotas.get(model)]
-        return bool(asked) and all(
+        in_force = [self.quotas[model] for model in _models(option) if self.quotas.get(model)]
+        return bool(in_force) and all(
             (quota := quotas.get(job.team)) is not None
             and self.held[quota.gpu_model, job.team] + option.gpus <= quota.guaranteed
-            for quotas in asked
+            for quotas in in_force
         )
 
     def borrowed(self, team: str, model: str) -> int:

@@ -43,8 +43,8 @@ OPENED = 4  # fixed values that are left open in turn
 
 def find_next(now: datetime) -> ChangeSearch | None:
     """Answer who asked last; None if nobody waits for an answer."""
-    asked = ChangeSearch.objects.filter(asked_at__gt=now - LOOKED_AT, job__state=JobState.QUEUED)
-    waiting = [row for row in asked.select_related("job").order_by("-asked_at") if not is_fresh(row, now)]
+    searches = ChangeSearch.objects.filter(asked_at__gt=now - LOOKED_AT, job__state=JobState.QUEUED)
+    waiting = [row for row in searches.select_related("job").order_by("-asked_at") if not is_fresh(row, now)]
     if not waiting:
         return None
     row, job = waiting[0], Job.objects.select_related("training_file", "validation_file")

@@ -53,13 +53,13 @@ def waiting(user: User, period: Period) -> Waiting:
     jobs = visible_jobs(user)
     ended = jobs.filter(period.holds("ended_at"), state=JobState.SUCCEEDED)
     started = jobs.filter(period.holds("first_started_at"))
-    asked = {
+    spans = {
         "jct_s": Values(rows=ended, value=Seconds(F("ended_at"), F("submitted_at"))),
         "wait_s": Values(rows=started, value=F("waited_s")),
         "slowdown": _slowdown(_attempts(user, period)),
     }
-    found = histograms(asked)
-    return Waiting(**{name: found.get((name, ""), Histogram()) for name in asked})
+    found = histograms(spans)
+    return Waiting(**{name: found.get((name, ""), Histogram()) for name in spans})
 
 
 def _slowdown(attempts: QuerySet[Attempt]) -> Values:
@@ -96,9 +96,9 @@ def utilisation(user: User, period: Period, now: datetime) -> Utilisation:
     """
     own = Allocation.objects.filter(claim__attempt__job__in=visible_jobs(user).values("pk"))
     held = {"held": Allocation.objects.all()} | ({} if user.is_admin else {"own": own})
-    asked = {name: Spans(rows, "allocated_at", "released_at") for name, rows in held.items()}
-    asked["offered"] = Spans(Gpu.objects.all(), "node__enrolled_at", "node__removed_at")
-    found = unit_seconds(asked, period, now)
+    spans = {name: Spans(rows, "allocated_at", "released_at") for name, rows in held.items()}
+    spans["offered"] = Spans(Gpu.objects.all(), "node__enrolled_at", "node__removed_at")
+    found = unit_seconds(spans, period, now)
     return Utilisation(offered=found["offered"], held=found["held"], own=found.get("own"))
 
 

@@ -113,8 +113,8 @@ def similar_jobs(
     """
     past = _past(user, but)
     judged = [row for row in past if row["owner_id"] == user.pk and _promised_s(row)][:MOST_JUDGED]
-    asked = [facts, *map(_facts, judged)] if predicted_s else [facts]
-    alike, *others = similarities(asked, [_facts(row) for row in past])
+    queries = [facts, *map(_facts, judged)] if predicted_s else [facts]
+    alike, *others = similarities(queries, [_facts(row) for row in past])
     best = sorted(zip(alike, past, strict=True), key=lambda one: -one[0])[:MOST_SIMILAR]
     offered = {row["pk"]: similarity for similarity, row in best if similarity >= SIMILAR}
     rows = for_lists(Job.objects.filter(pk__in=offered)).select_related("training_file")

@@ -60,8 +60,8 @@ def _to_come(held: Collection[int | None]) -> Iterator[GpuPool]:
     """The GPUs that markets may bring and no node has yet, by the catalogue."""
     if current_policy() != SPOT.name:
         return
-    asked = Market.objects.exclude(provisioner="").filter(max_nodes__gt=0).order_by("name")
-    for market in asked:
+    markets = Market.objects.exclude(provisioner="").filter(max_nodes__gt=0).order_by("name")
+    for market in markets:
         gpu = None if market.pk in held else portal_catalogue().known_gpu(market.gpu_model)
         if gpu is not None:
             yield GpuPool(

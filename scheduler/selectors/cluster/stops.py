@@ -67,8 +67,8 @@ def recent_stops(since: datetime) -> RecentStops:
 def recent_levels(since: datetime) -> RecentLevels:
     """One query; a start on GPUs of which nobody knows where they sit does not count."""
     begun = Allocation.objects.filter(allocated_at__gte=since).values("claim__attempt")
-    asked = Attempt.objects.filter(pk__in=begun, asked_level__isnull=False, link_level__isnull=False)
-    found: dict[str, Any] = asked.aggregate(
+    attempts = Attempt.objects.filter(pk__in=begun, asked_level__isnull=False, link_level__isnull=False)
+    found: dict[str, Any] = attempts.aggregate(
         asked=Count("pk"), reached=Count("pk", filter=Q(link_level__gte=F("asked_level")))
     )
     return RecentLevels(**found)

@@ -69,9 +69,9 @@ def request_calibration(
                 made = Calibration.objects.create(**values)
         except IntegrityError as twin:
             raise Conflict(UNFINISHED) from twin
-        asked = {"budget_s": wanted.budget_s, "models": ", ".join(wanted.models), "runs": len(configs)}
+        terms = {"budget_s": wanted.budget_s, "models": ", ".join(wanted.models), "runs": len(configs)}
         audit(
-            action="calibration requested", actor=actor, node=node.name, target=made.pk, data=asked, now=now
+            action="calibration requested", actor=actor, node=node.name, target=made.pk, data=terms, now=now
         )
         note(made)
         hints.calibrate()

@@ -124,8 +124,8 @@ def require_option(job: Job, option: Option) -> None:
 
 
 def _asked_level(job: Job, option: Option) -> TopologyLevel | None:
-    asked = closeness(Topology(job.topology), job.topology_level, option)
-    return None if asked.topology is Topology.NONE else asked.level
+    wanted = closeness(Topology(job.topology), job.topology_level, option)
+    return None if wanted.topology is Topology.NONE else wanted.level
 
 
 def hold_ready_nodes(node_ids: list[str], option: Option, now: datetime) -> list[str]:

@@ -89,13 +89,13 @@ def change_job(
 
 def _differing(job: Job, change: JobChange) -> dict[str, Any]:
     """The columns that would change. Raises BadParameters."""
-    asked: dict[str, Any] = {**change}
-    if closeness := asked.pop("closeness", None):
-        asked |= {"topology": closeness.topology, "topology_level": closeness.level}
-    if params := asked.pop("params", None):
+    differing: dict[str, Any] = {**change}
+    if closeness := differing.pop("closeness", None):
+        differing |= {"topology": closeness.topology, "topology_level": closeness.level}
+    if params := differing.pop("params", None):
         merged = {**job.fixed, **params}
-        asked["fixed"] = clean_request(model=job.model, params=merged)
-    return {name: value for name, value in asked.items() if value != getattr(job, name)}
+        differing["fixed"] = clean_request(model=job.model, params=merged)
+    return {name: value for name, value in differing.items() if value != getattr(job, name)}
 
 
 def _require_as_seen(job: Job, seen: str | None, version: int | None) -> None:
@@ -146,8 +146,8 @@ def _check(job: Job, changed: Mapping[str, Any], actor: User) -> None:
     if "priority" in changed:
         check_class(changed["priority"], actor=actor)
     if changed.keys() & {"topology", "topology_level", "fixed"}:
-        asked = {name: changed.get(name, getattr(job, name)) for name in ("topology", "topology_level")}
-        check_closeness(asked["topology"], asked["topology_level"], changed.get("fixed", job.fixed))
+        terms = {name: changed.get(name, getattr(job, name)) for name in ("topology", "topology_level")}
+        check_closeness(terms["topology"], terms["topology_level"], changed.get("fixed", job.fixed))
 
 
 def _store(job: Job, changed: dict[str, Any], terms: Mapping[str, Any], actor: User, now: datetime) -> Job:

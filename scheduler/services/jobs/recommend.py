@@ -59,9 +59,9 @@ def clean_request(*, model: str, params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _method_error(model: str, fixed: Mapping[str, Any], catalogue: Catalogue) -> dict[str, str]:
     """The reason why no node can train this model."""
-    asked = [name for name, value in _FOUR_BITS.items() if fixed.get(name) == value]
-    why = why_not_four_bits(model, catalogue) if asked else ""
-    return {f"params.{asked[0]}": why} if why else {}
+    fixed_names = [name for name, value in _FOUR_BITS.items() if fixed.get(name) == value]
+    why = why_not_four_bits(model, catalogue) if fixed_names else ""
+    return {f"params.{fixed_names[0]}": why} if why else {}
 
 
 def _model_error(model: str) -> str:

@@ -62,8 +62,8 @@ class JobRequest(TypedDict, total=False):
 
 def wants_spot(request: Mapping[str, Any]) -> bool:
     """May the job use spot nodes? Unless it says so, it may if it has a deadline."""
-    asked, deadline_at = request.get("spot"), request.get("deadline_at")
-    return deadline_at is not None if asked is None else asked
+    spot, deadline_at = request.get("spot"), request.get("deadline_at")
+    return deadline_at is not None if spot is None else spot
 
 
 def submit_job(
@@ -113,14 +113,14 @@ class Terms(NamedTuple):
 
 def check_request(*, owner: User, now: datetime, **request: Unpack[JobRequest]) -> Terms:
     """Check what can be checked without a recommendation. Raises BadParameters."""
-    asked = {**UNLESS_SAID, **request}
-    fixed = recommend.clean_request(model=asked["model"], params=asked["params"] or {})
-    times = {name: asked[name] for name in ("begin_at", "deadline_at")}
-    aim = aim_of_request(goal=asked["goal"], budget=asked["budget"], now=now, **times)
-    _check_retries(asked["retries"])
-    check_class(asked["priority"], actor=owner)
-    check_closeness(asked["topology"], asked["topology_level"], fixed)
-    check_order(after=asked["after"], now=now, **times)
+    values = {**UNLESS_SAID, **request}
+    fixed = recommend.clean_request(model=values["model"], params=values["params"] or {})
+    times = {name: values[name] for name in ("begin_at", "deadline_at")}
+    aim = aim_of_request(goal=values["goal"], budget=values["budget"], now=now, **times)
+    _check_retries(values["retries"])
+    check_class(values["priority"], actor=owner)
+    check_closeness(values["topology"], values["topology_level"], fixed)
+    check_order(after=values["after"], now=now, **times)
     return Terms(fixed, aim)
 
 
@@ -132,26 +132,26 @@ def prepare(
     spot: None is yes if there is a deadline.
     """
     fixed, aim = check_request(owner=owner, now=now, **request)
-    asked = {**UNLESS_SAID, **request}
-    model, files = asked["model"], {name: asked[name] for name in ("training_file", "validation_file")}
+    values = {**UNLESS_SAID, **request}
+    model, files = values["model"], {name: values[name] for name in ("training_file", "validation_file")}
     workload = recommend.workload_of(model=model, **files)
     found = recommend.recommended_columns(
         recommend.recommend_or_default(recommender, model=model, fixed=fixed, workload=workload, aim=aim)
     )
     promise = found["promise"]
-    terms = spot_terms(asked=asked["spot"], deadline_at=asked["deadline_at"], promise=promise, model=model)
-    limit = run_limit(asked=asked["max_run_s"], actor=owner, promise=promise)
+    terms = spot_terms(asked=values["spot"], deadline_at=values["deadline_at"], promise=promise, model=model)
+    limit = run_limit(asked=values["max_run_s"], actor=owner, promise=promise)
     job = Job(
         owner=owner,
         max_run_s=limit.max_run_s,
         spot=terms.spot,
         fixed=fixed,
         options_for=recommend.options_digest(recommender),
-        **{name: asked[name] for name in AS_ASKED},
+        **{name: values[name] for name in AS_ASKED},
         **{**found, "notes": [*found["notes"], *terms.notes, *limit.notes]},
         **_begun(now),
     )
-    return Prepared(job, asked["after"], asked["read"])
+    return Prepared(job, values["after"], values["read"])
 
 
 def store(prepared: Sequence[Prepared]) -> None:

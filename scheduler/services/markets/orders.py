@@ -21,8 +21,8 @@ def take_orders(*, actions: Iterable[NodeAction], now: datetime) -> None:
     A node that it does not ask for again is no longer wanted. A node that is given back gets no more
     work. Nodes and markets that are gone meanwhile are left out.
     """
-    asked = list(actions)
-    wanted = {(one.market, one.kind): one.nodes for one in asked if isinstance(one, Acquire)}
+    wants = list(actions)
+    wanted = {(one.market, one.kind): one.nodes for one in wants if isinstance(one, Acquire)}
     news = False
     for market in Market.objects.exclude(provisioner=""):
         for kind in (NodeTerms.SPOT, NodeTerms.ON_DEMAND):
@@ -33,7 +33,7 @@ def take_orders(*, actions: Iterable[NodeAction], now: datetime) -> None:
             if not new and order.nodes != nodes:
                 MarketOrder.objects.filter(pk=order.pk).update(nodes=nodes, changed_at=now)
             news = news or (nodes > 0 and (new or order.nodes != nodes))
-    for one in asked:
+    for one in wants:
         if isinstance(one, Release):
             news = _give_back(one.node, now) or news
     if news:

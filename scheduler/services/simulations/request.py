@@ -74,8 +74,8 @@ def request_simulation(
             as_it_was=not question.cluster.strip(), policies=list(question.policies),
             knowledge=question.knowledge, error=question.error, seed=question.seed,
         )  # fmt: skip
-        asked = {"policies": ", ".join(made.policies), "knowledge": made.knowledge, "cluster": cluster}
-        audit(action="simulation requested", actor=actor, target=made.pk, data=asked, now=now)
+        terms = {"policies": ", ".join(made.policies), "knowledge": made.knowledge, "cluster": cluster}
+        audit(action="simulation requested", actor=actor, target=made.pk, data=terms, now=now)
         note(made)
         hints.simulate()
     return made

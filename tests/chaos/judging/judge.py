@@ -38,14 +38,14 @@ def judge(
 
 def _creations(rows: str, notes: Sequence[Note]) -> Iterator[Violation]:
     """I1 and I10: a job is named after the key under which it was asked for."""
-    asked = defaultdict[str, list[Note]](list)
+    requests = defaultdict[str, list[Note]](list)
     for note in notes:
         if note.op == "submit":
-            asked[note.key].append(note)
+            requests[note.key].append(note)
     made = defaultdict[str, list[str]](list)
     for job_id, name in Job.objects.using(rows).values_list("id", "name"):
         made[name].append(job_id)
-    for key, tries in asked.items():
+    for key, tries in requests.items():
         reported = {note.job for note in tries if note.known == "ok"}
         if reported - set(made[key]):
             yield Violation("I1", "a confirmed job exists", key, f"told {reported}, there is {made[key]}")

@@ -21,16 +21,16 @@ THERE, MISSING = "someone/has-this", "nonsense/model-xyz"
 @pytest.fixture
 def hub(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """A hub with one model; the addresses that were asked for."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     def status(address: str, *, within_s: float, token: str = "") -> int:
-        asked.append(address)
+        requests.append(address)
         return 200 if address.endswith(f"/api/models/{THERE}") else 401
 
     monkeypatch.setattr(remote, "status", status)
     settings.HF_HUB_OFFLINE, settings.HF_ENDPOINT = False, "http://hub.test"
     cache.clear()
-    yield asked
+    yield requests
     cache.clear()
 
 

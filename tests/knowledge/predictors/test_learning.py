@@ -143,8 +143,8 @@ def test_physics_that_answers_for_a_damaged_file_names_no_version(trained: Predi
 def test_the_memory_of_a_recommendation_is_told_as_peaks_taught_it(trained: PredictorVersion) -> None:
     out, stock = io.StringIO(), [{"gpu_model": "A100-SXM4-80GB", "node_sizes": [8]}]
     fixed = {"method": "full", "number_gpus": 8}
-    asked = {"model": "llama3.1-8b", "params": fixed, "inventory": stock}
-    call_command("recommend", json=json.dumps(asked), stdout=out)
+    request = {"model": "llama3.1-8b", "params": fixed, "inventory": stock}
+    call_command("recommend", json=json.dumps(request), stdout=out)
     answer = json.loads(out.getvalue())
     knowledge, config = loaded_predictor.knowledge_of(trained), Config(**answer["options"][0]["config"])
     physics = knowledge["gpu"].memory.physics_

@@ -38,8 +38,8 @@ def test_where_lora_fits_no_gpu_as_it_can_run_4_bits_are_chosen_and_the_reason_s
 
 def test_what_is_recommended_passes_its_own_check() -> None:
     cleaned = RECIPES["sft"].clean({"gpu_model": VOLTA.gpu_model})
-    asked = Recommender.of(Inventory(pools=(VOLTA,))).check(model=LLAMA, fixed=cleaned, workload=DATA)
-    assert asked.fits
+    check = Recommender.of(Inventory(pools=(VOLTA,))).check(model=LLAMA, fixed=cleaned, workload=DATA)
+    assert check.fits
 
 
 def test_a_method_that_the_user_chose_stays() -> None:

@@ -85,11 +85,11 @@ def test_a_changed_file_is_read_again_and_no_other(owner: User) -> None:
         found = kept_reading(owner=owner, tree_id=first.row.tree_id)
         assert found is not None
         assert by(found) == {"seed": "rules", "learning_rate": "model", "lora_r": "model", "epochs": "model"}
-        asked = len(chat.asked)
+        requests = len(chat.asked)
 
         assert not sent(owner).is_awaited
         assert not ask_next_script()
-        assert len(chat.asked) == asked
+        assert len(chat.asked) == requests
 
         changed = sent(owner, a_py="how = dict(width=32)\n")
         assert by(changed) == {"seed": "rules", "learning_rate": "model", "epochs": "model"}

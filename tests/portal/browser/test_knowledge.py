@@ -36,11 +36,11 @@ def test_a_node_with_an_unknown_gpu_is_described_and_calibrated(page: Any) -> No
     page.get_by_role("button", name="Add the GPU").click()
     expect(page.get_by_text("Strange-9000 is in the catalogue")).to_be_visible()
     look(page, "catalogue")
-    asked: list[str] = []
-    page.once("dialog", lambda dialog: (asked.append(dialog.message), dialog.accept()))
+    dialogs: list[str] = []
+    page.once("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.accept()))
     page.get_by_role("button", name="Delete Strange-9000").click()
     expect(page.get_by_text("The node strange still offers Strange-9000")).to_be_visible()
-    assert asked == ["Delete Strange-9000 from the catalogue?"]
+    assert dialogs == ["Delete Strange-9000 from the catalogue?"]
     page.goto(f"/nodes/{node.node_id}/")
     page.get_by_label("Time limit in minutes").fill("30")
     page.get_by_label("Model").fill("random/smollm2-135m")

@@ -131,8 +131,8 @@ def test_administrators_run_people_and_read_the_record(page: Any) -> None:
 def _lock_out_and_let_in(page: Any, grace: User) -> None:
     from playwright.sync_api import expect
 
-    asked: list[str] = []
-    page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.accept()))
+    dialogs: list[str] = []
+    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.accept()))
     create_token(owner=grace, name="notebook", now=timezone.now())
     job = world.job(grace)
     page.reload()
@@ -149,7 +149,7 @@ def _lock_out_and_let_in(page: Any, grace: User) -> None:
     look(page, "user-locked-out")
     job.refresh_from_db()
     assert job.owner.username == "ada"
-    assert "1 unfinished job will be cancelled, or handed over" in asked[-1]
+    assert "1 unfinished job will be cancelled, or handed over" in dialogs[-1]
     page.get_by_role("button", name="Reactivate").click()
     expect(page.get_by_role("button", name="Deactivate")).to_be_visible()
 

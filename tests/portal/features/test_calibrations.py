@@ -107,9 +107,9 @@ def test_only_administrators_calibrate(node: FakeNode, browser: Client) -> None:
 
 def test_a_program_calibrates_a_node_and_reads_what_came_out(node: FakeNode, admin_api: APIClient) -> None:
     url = f"/api/nodes/{node.node_id}/calibrations/"
-    asked = admin_api.post(url, BODY, format="json")
-    made = asked.json()
-    assert (asked.status_code, made["state"], made["planned"], made["ended"]) == (201, "running", 4, 0)
+    response = admin_api.post(url, BODY, format="json")
+    made = response.json()
+    assert (response.status_code, made["state"], made["planned"], made["ended"]) == (201, "running", 4, 0)
     work_to_the_end(node)
     done = admin_api.get(f"{url}{made['id']}/").json()
     assert (done["state"], done["submitted"], done["ended"]) == ("done", 4, 4)

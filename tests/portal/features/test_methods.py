@@ -91,8 +91,8 @@ def test_other_methods_run_there_as_ever(node: FakeNode, api: APIClient, data_fi
 def test_checking_a_configuration_names_the_remedy_and_the_method_that_would_do(
     node: FakeNode, api: APIClient, data_file: DatasetFile
 ) -> None:
-    asked = {**QLORA, "training_file": data_file.pk}
-    answer = api.post("/api/recommendations/check/", asked, format="json").json()
+    request = {**QLORA, "training_file": data_file.pk}
+    answer = api.post("/api/recommendations/check/", request, format="json").json()
     assert (answer["fits"], answer["changes"]) == (False, {"method": {"from": "qlora", "to": "lora"}})
     assert answer["reason"].startswith(f"{WHY} With method qlora → lora, its chance to run")
 

@@ -54,10 +54,13 @@ def test_what_the_node_holds_is_shown(node: FakeNode, browser: Client, api: APIC
 def test_it_is_told_before_submission_through_every_door(
     node: FakeNode, api: APIClient, browser: Client, data_file: DatasetFile
 ) -> None:
-    told = api.post("/api/recommendations/", asked(data_file), format="json").json()
-    assert (told["options"], told["notes"][0]) == ([], WHY)
-    told = api.post("/api/recommendations/check/", asked(data_file), format="json").json()
-    assert (told["fits"], told["reason"]) == (False, f"{WHY} No single change makes it fit here.")
+    recommendation = api.post("/api/recommendations/", asked(data_file), format="json").json()
+    assert (recommendation["options"], recommendation["notes"][0]) == ([], WHY)
+    recommendation = api.post("/api/recommendations/check/", asked(data_file), format="json").json()
+    assert (recommendation["fits"], recommendation["reason"]) == (
+        False,
+        f"{WHY} No single change makes it fit here.",
+    )
     page = browser.get("/jobs/new/advice/", asked(data_file)).content.decode()
     assert WHY in page
     assert "100 %" not in page

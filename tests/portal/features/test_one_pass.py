@@ -65,8 +65,8 @@ def ask(address: str, client: Any, file: DatasetFile, params: dict[str, object])
         query |= {f"params-{name}": value for name, value in params.items()}
         answer = client.get(PAGE, query)
     else:
-        asked = {"model": "llama3.1-8b", "training_file": file.pk, "params": params}
-        answer = client.post(address, asked, format="json")
+        request = {"model": "llama3.1-8b", "training_file": file.pk, "params": params}
+        answer = client.post(address, request, format="json")
     assert answer.status_code == 200
 
 

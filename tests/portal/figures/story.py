@@ -66,9 +66,9 @@ class Story:
         self.node = node or self.small
         model = "cpu" if self.node is self.small else "L4"
         option = next(one for one in self.options() if (one.gpu_model, one.gpus) == (model, gpus))
-        asked = [price for _, node_id, price in self.prices if node_id == self.node.node_id]
-        if asked and asked[-1] != option.price_per_gpu_hour:  # as a refresh of the options leaves it
-            option = replace(option, price_per_gpu_hour=asked[-1])
+        prices = [price for _, node_id, price in self.prices if node_id == self.node.node_id]
+        if prices and prices[-1] != option.price_per_gpu_hour:  # as a refresh of the options leaves it
+            option = replace(option, price_per_gpu_hour=prices[-1])
         self.node.sync()
         taken = [(self.node.node_id, index) for index in range(gpus)]
         start_attempt(job_id=self.job.pk, option=option, gpus=taken, now=database_now())

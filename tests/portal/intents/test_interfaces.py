@@ -75,13 +75,13 @@ def test_a_place_that_no_nodes_give_is_complained_about_as_beside_the_form(
     settings.MAX_NODES_PER_JOB = 2
     world.fake_node(slots=8, model="A100-SXM4-80GB", memory_bytes=80 << 30)
     found = asked(api, f"builtin/tiny-llama on poems.jsonl, {said}")
-    told = found["complaints"]
-    assert list(told) == [field]
-    assert complaint in told[field]
+    complaints = found["complaints"]
+    assert list(complaints) == [field]
+    assert complaint in complaints[field]
     text, rows = page(browser, f"builtin/tiny-llama on poems.jsonl, {said}")
     assert complaint in text
     form = {row["name"]: row["value"] for row in rows}
-    assert told[field] in browser.get("/jobs/new/advice/", form).content.decode()
+    assert complaints[field] in browser.get("/jobs/new/advice/", form).content.decode()
     assert api.post("/api/jobs/", found["draft"], format="json").status_code == 201
 
 

@@ -50,9 +50,9 @@ def fields(reading: IntentReading) -> dict[str, Any]:
 
 def test_words_that_it_points_at_are_read_and_marked() -> None:
     assert "epochs" not in said(TEXT).fields
-    reading, asked = answered(TEXT, [row("epochs", 3, "three laps")])
+    reading, requests = answered(TEXT, [row("epochs", 3, "three laps")])
     epochs = reading.fields["epochs"]
-    assert (epochs.value, epochs.origin, asked) == (3, "inferred", 1)
+    assert (epochs.value, epochs.origin, requests) == (3, "inferred", 1)
     assert epochs.note.startswith("by the language model")
     assert epochs.words is not None
     assert TEXT[slice(*epochs.words)] == "three laps"
@@ -108,15 +108,15 @@ def test_denied_words_stay_denied() -> None:
     ],
 )
 def test_a_server_that_fails_costs_only_its_help(wrong: Any) -> None:
-    reading, asked = answered(TEXT, wrong)
+    reading, requests = answered(TEXT, wrong)
     assert fields(reading) == fields(said(TEXT))
     assert any("language model did not help" in note for note in reading.notes)
-    assert asked <= 3
+    assert requests <= 3
 
 
 def test_a_second_answer_may_mend_the_first() -> None:
-    reading, asked = answered(TEXT, "Here you are:", [row("epochs", 3, "three laps")])
-    assert (reading.fields["epochs"].value, asked) == (3, 2)
+    reading, requests = answered(TEXT, "Here you are:", [row("epochs", 3, "three laps")])
+    assert (reading.fields["epochs"].value, requests) == (3, 2)
 
 
 def test_a_server_without_schemas_is_asked_without() -> None:

@@ -105,8 +105,8 @@ def test_a_draft_takes_its_reading_along_and_a_script_too(api: APIClient, poems:
     assert body["read"]["said"] == SAID
     read = api.post("/api/imports/", {"command": "torchrun t.py --learning_rate 3e-5 --seed 7"}).json()
     params = {**read["job"]["parameters"], "seed": 8}
-    asked = {"model": "builtin/tiny-llama", "training_file": poems.pk, "params": params}
-    body = api.post("/api/jobs/", {**asked, "reading": read["reading"]}, format="json").json()
+    request = {"model": "builtin/tiny-llama", "training_file": poems.pk, "params": params}
+    body = api.post("/api/jobs/", {**request, "reading": read["reading"]}, format="json").json()
     fates = {name: (one["because"], one["fate"]) for name, one in body["read"]["fields"].items()}
     assert fates == {"learning_rate": ("the command", "kept"), "seed": ("the command", "changed")}
     assert body["read"]["said"] == ""

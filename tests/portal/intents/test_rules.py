@@ -175,8 +175,8 @@ MODELS = {
 def test_a_model_is_one_of_the_catalogue_or_asked_for(name: str) -> None:
     text = f"{name} on poems.jsonl"
     assert values(text).get("model") == MODELS[name]
-    asked = said(text).question
-    assert (asked and asked.field) == (None if MODELS[name] else "model")
+    question = said(text).question
+    assert (question and question.field) == (None if MODELS[name] else "model")
 
 
 @pytest.mark.parametrize(

@@ -133,8 +133,8 @@ def test_workers_in_containers_are_as_quiet_as_embedded_ones() -> None:
 
 
 def test_a_connection_outlasts_every_pause_of_an_agent() -> None:
-    asked = httpx.Response(503, headers={"Retry-After": "3600"})
-    assert gunicorn.keepalive > max(LONGEST_PAUSE_S, retry_after_s(asked))
+    response = httpx.Response(503, headers={"Retry-After": "3600"})
+    assert gunicorn.keepalive > max(LONGEST_PAUSE_S, retry_after_s(response))
     from_here = " ".join(processes.web("127.0.0.1", 1).command)
     assert "-c python:portal.configuration.gunicorn" in from_here
     assert '"-c", "python:portal.configuration.gunicorn"' in DOCKERFILE
@@ -211,9 +211,9 @@ def test_the_health_check_of_the_image_passes_with_the_hosts_of_the_compose_file
         *PORTAL["web"]["environment"]["ALLOWED_HOSTS"].split("},")[1:],
     ]
     settings.SECURE_SSL_REDIRECT = True
-    asked = re.search(r"urlopen\('http://([\d.:]+)(/\w+)'", DOCKERFILE)
-    assert asked
-    assert Client(headers={"Host": asked[1]}).get(asked[2]).status_code == 200
+    address = re.search(r"urlopen\('http://([\d.:]+)(/\w+)'", DOCKERFILE)
+    assert address
+    assert Client(headers={"Host": address[1]}).get(address[2]).status_code == 200
 
 
 def test_behind_a_proxy_people_are_told_apart_by_the_address_it_saw(

@@ -67,8 +67,8 @@ def test_a_web_host_with_a_wrong_clock_makes_no_stop_overdue_and_hides_none(
 def test_a_drain_is_stamped_with_the_database_s_clock(node: FakeNode, wrong: None) -> None:
     browser = Client()
     browser.force_login(world.admin())
-    asked = {"reason": "New fans"}
-    assert browser.post(f"/nodes/{node.node_id}/drain/", asked).status_code == 302
+    request = {"reason": "New fans"}
+    assert browser.post(f"/nodes/{node.node_id}/drain/", request).status_code == 302
     row = Node.objects.get()
     assert row.state == NodeState.DRAINING
     assert abs(row.state_since - database_now()) < timedelta(seconds=30)

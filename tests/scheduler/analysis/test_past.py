@@ -55,16 +55,16 @@ def test_nodes_come_fail_and_go(
     now = database_now()
     found = past_nodes(now - 10 * HOUR, now)
     assert [(pool.gpu_model, pool.names) for pool in found.cluster.pools] == [("cpu", (node.node_id,))]
-    told = [(round(one.t_s / 3600, 2), one.available, one.stops) for one in found.capacity]
-    assert told == expected
+    changes = [(round(one.t_s / 3600, 2), one.available, one.stops) for one in found.capacity]
+    assert changes == expected
 
 
 def test_a_node_that_came_later_is_not_there_before() -> None:
     node, now = world.fake_node(), database_now()
     Node.objects.update(enrolled_at=now - HOUR)
     NodeEvent.objects.all().delete()
-    told = [(one.where, round(one.t_s), one.available) for one in past_nodes(now - 2 * HOUR, now).capacity]
-    assert told == [(node.node_id, 0, 0), (node.node_id, 3600, 1)]
+    changes = [(one.where, round(one.t_s), one.available) for one in past_nodes(now - 2 * HOUR, now).capacity]
+    assert changes == [(node.node_id, 0, 0), (node.node_id, 3600, 1)]
     assert past_nodes(now - 3 * HOUR, now - 2 * HOUR).cluster.pools == ()
 
 
@@ -72,8 +72,8 @@ def test_a_drain_by_an_administrator_is_found(node: FakeNode) -> None:
     begin, admin, row = database_now(), world.admin(), Node.objects.get()
     drain_node(node=row, actor=admin, reason="", move_jobs=False, now=begin + HOUR)
     resume_node(node=row, actor=admin, reason="", now=begin + 2 * HOUR)
-    told = [(one.t_s, one.available) for one in past_nodes(begin, begin + 3 * HOUR).capacity]
-    assert told == [(3600.0, 0), (7200.0, 1)]
+    changes = [(one.t_s, one.available) for one in past_nodes(begin, begin + 3 * HOUR).capacity]
+    assert changes == [(3600.0, 0), (7200.0, 1)]
 
 
 def test_policies_quotas_and_windows_of_the_time(node: FakeNode) -> None:

@@ -55,9 +55,11 @@ def simulated(*policies: str, **values: Any) -> Simulation:
 
 def off(made: Simulation) -> dict[str, float]:
     """By how much each simulated figure is off."""
-    told = made.reproduction
-    assert told["trouble"] == "", told
-    return {name: abs(told["simulated"][name] / real - 1) for name, real in told["real"].items()}
+    reproduction = made.reproduction
+    assert reproduction["trouble"] == "", reproduction
+    return {
+        name: abs(reproduction["simulated"][name] / real - 1) for name, real in reproduction["real"].items()
+    }
 
 
 @pytest.mark.parametrize("policy", [SLOW("fifo"), SLOW("tiresias"), SLOW("sia")])

@@ -179,16 +179,16 @@ def test_the_sweep_asks_again_for_simulations_that_nobody_plays(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     past(node, [60, 60, 60], ended=database_now())
-    asked: list[str] = []
-    monkeypatch.setattr(request.hints, "simulate", lambda: asked.append("simulate"))
+    hints: list[str] = []
+    monkeypatch.setattr(request.hints, "simulate", lambda: hints.append("simulate"))
     sweep(database_now())
-    assert asked == []
+    assert hints == []
     made = ask("fifo")
-    asked.clear()
+    hints.clear()
     sweep(database_now())
-    assert asked == ["simulate"]
+    assert hints == ["simulate"]
     assert play.take_lease(database_now())
     sweep(database_now())
-    assert asked == ["simulate"], "somebody plays it"
+    assert hints == ["simulate"], "somebody plays it"
     sweep(made.requested_at + timedelta(hours=1))
-    assert len(asked) == 2, "the worker's lease ran out"
+    assert len(hints) == 2, "the worker's lease ran out"

@@ -71,8 +71,8 @@ def offers(api: APIClient, job: Job) -> dict[str, Any]:
 
 
 def test_idle_gpus_are_offered_and_taken_by_the_change(api: APIClient, waits: Job) -> None:
-    asked = api.get(f"/api/jobs/{waits.pk}/changes/").json()
-    assert (asked["computing"], asked["offers"]) == (True, [])
+    response = api.get(f"/api/jobs/{waits.pk}/changes/").json()
+    assert (response["computing"], response["offers"]) == (True, [])
     reported = offers(api, waits)
     one = reported[f"On 1 {CHEAP} GPU"]
     assert one["change"] == {"params": {"gpu_model": CHEAP, "number_gpus": 1, "number_nodes": 1}}
@@ -222,8 +222,8 @@ def before_a_window(owner: User) -> Job:
 def test_a_time_limit_lets_it_start_before_a_window(
     api: APIClient, client: Client, before_a_window: Job
 ) -> None:
-    told = offers(api, before_a_window)
-    one = next(one for one in told.values() if one["kind"] == "limit")
+    offered = offers(api, before_a_window)
+    one = next(one for one in offered.values() if one["kind"] == "limit")
     assert one["text"].startswith("With a time limit of ")
     assert 0 < one["unfinished"] <= 0.25
     assert (one["may"], [*one["change"]]) == (True, ["max_run_s"])
@@ -249,8 +249,8 @@ def test_a_later_deadline_allows_idle_gpus(api: APIClient, client: Client, owner
     due_at = database_now() + timedelta(seconds=1.5 * fast.duration_s.value)
     job = ask(owner, on="", goal="cheapest", batch=4096, deadline_at=due_at)
     tick()
-    told = offers(api, job)
-    one = next(one for one in told.values() if one["kind"] == "deadline")
+    offered = offers(api, job)
+    one = next(one for one in offered.values() if one["kind"] == "deadline")
     assert one["change"]["deadline_at"] > due_at.isoformat()
     press(client, job, "deadline")
     assert job.deadline_at is not None
@@ -283,8 +283,8 @@ def test_a_job_that_cannot_be_answered_holds_up_no_other_one(
         row = find_next(database_now())
     assert row is not None
     assert (row.job_id, row.found) == (waits.pk, [])
-    told = api.get(f"/api/jobs/{waits.pk}/changes/").json()
-    assert "internal error" in told["trouble"]
+    response = api.get(f"/api/jobs/{waits.pk}/changes/").json()
+    assert "internal error" in response["trouble"]
     client.force_login(owner)
     assert "internal error" in client.get(f"/jobs/{waits.pk}/changes/").content.decode()
     second = find_next(database_now())

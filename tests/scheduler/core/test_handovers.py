@@ -87,9 +87,9 @@ def test_a_ranking_policy_stops_nobody_in_vain(name: str, state: ClusterState) -
     priority = {one.id: one.priority for one in state.jobs}
     stopped = [victim for change in changes for victim in change.victims]
     assert len(stopped) == len(set(stopped))
-    asked = {action.job for action in plan.actions if isinstance(action, Preempt | Resize)}
-    assert set(stopped) == asked
+    preempted = {action.job for action in plan.actions if isinstance(action, Preempt | Resize)}
+    assert set(stopped) == preempted
     for change in changes:
-        assert change.held_by <= asked
+        assert change.held_by <= preempted
         assert all(priority[change.takes.job] >= priority[victim] for victim in change.victims)
         assert change.evicted == change.moves

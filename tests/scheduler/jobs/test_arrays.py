@@ -57,10 +57,10 @@ def test_a_member_ends_as_a_job_that_is_cancelled_alone() -> None:
     columns = ("state", "stop_for", "version", "fence", "state_since", "shown_since", "ended_at", "wait_code")
     same = Job.objects.values_list(*columns)
     assert set(same.filter(array=array)) == {same.get(pk=alone.pk)}
-    told = JobEvent.objects.filter(number=3).values_list(
+    events = JobEvent.objects.filter(number=3).values_list(
         "kind", "old", "new", "stop_for", "fence", "reason", "data__isnull", "actor", "at"
     )
-    assert set(told.filter(job__array=array)) == {told.get(job=alone)}
+    assert set(events.filter(job__array=array)) == {events.get(job=alone)}
 
 
 def test_the_time_in_the_queue_is_counted() -> None:
@@ -77,9 +77,9 @@ def test_the_number_of_queries_does_not_grow_with_the_jobs() -> None:
         array = array_of(jobs)
         with CaptureQueriesContext(
             connection,
-        ) as asked:
+        ) as captured:
             assert cancel_array(array=array, actor=None, now=database_now()).waiting == jobs
-        return len(asked)
+        return len(captured)
 
     assert queries(2) == queries(80) <= 8
 

@@ -253,10 +253,10 @@ def test_starts_that_still_wait_cost_a_tick_no_query_each_and_hold_up_none(setti
     def queries() -> int:
         epoch = leadership.acquire()
         assert epoch is not None
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as captured:
             settle_pending(epoch, database_now())
         leadership.release(epoch)
-        return len(asked)
+        return len(captured)
 
     settings.CHANGES_PER_TICK = 1
     node = world.fake_node(slots=2)

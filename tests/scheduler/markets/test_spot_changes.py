@@ -52,8 +52,8 @@ def change(api: APIClient, job: Job, **values: Any) -> Any:
 def test_spot_nodes_are_offered_and_taken_by_the_change(api: APIClient, waits: Job) -> None:
     api.get(f"/api/jobs/{waits.pk}/changes/")
     find_next(database_now())
-    told = {one["text"]: one for one in api.get(f"/api/jobs/{waits.pk}/changes/").json()["offers"]}
-    one = told[OFFERED]
+    offered = {one["text"]: one for one in api.get(f"/api/jobs/{waits.pk}/changes/").json()["offers"]}
+    one = offered[OFFERED]
     assert (one["kind"], one["change"], one["may"], one["delayed"]) == ("spot", {"spot": "yes"}, True, 0)
     answer = change(api, waits, version=waits.version, **one["change"])
     assert (answer.status_code, answer.json()["spot"]) == (200, "yes")
@@ -90,8 +90,8 @@ def test_large_checkpoints_keep_it_off_spot_nodes_and_nothing_is_offered(
     assert "a withdrawal would cost all" in answer.json()["error"]["fields"]["spot"]
     api.get(f"/api/jobs/{waits.pk}/changes/")
     find_next(database_now())
-    told = api.get(f"/api/jobs/{waits.pk}/changes/").json()
-    assert OFFERED not in {one["text"] for one in told["offers"]}
+    response = api.get(f"/api/jobs/{waits.pk}/changes/").json()
+    assert OFFERED not in {one["text"] for one in response["offers"]}
     waits.refresh_from_db()
     assert not waits.spot
 

@@ -73,10 +73,10 @@ def test_the_order_within_a_team_is_the_policys() -> None:
 def test_idle_guaranteed_gpus_are_lent_to_others_and_not_while_they_are_asked_for() -> None:
     others = [one(f"o{i}", "speech") for i in range(8)]
     assert len(started(decided(others, OWED))) == 8
-    asked = decided([*others, one("mine", at=9.0, gpus=4)], OWED)
-    assert started(asked) == {"o0", "o1", "o2", "o3", "mine"}
-    assert code(asked["o4"]) == WaitState.QUOTA_TEAM
-    assert asked["o4"].reason.endswith("0 are idle that other teams do not need.")
+    plan = decided([*others, one("mine", at=9.0, gpus=4)], OWED)
+    assert started(plan) == {"o0", "o1", "o2", "o3", "mine"}
+    assert code(plan["o4"]) == WaitState.QUOTA_TEAM
+    assert plan["o4"].reason.endswith("0 are idle that other teams do not need.")
 
 
 def test_a_lending_limit_keeps_some_at_home() -> None:

@@ -87,10 +87,10 @@ def test_quotas_come_from_a_file(tmp_path: Path) -> None:
     trace.write_text("\n".join(["job_id,submit_s,gpus,duration_s,group", *rows]) + "\n")
     quotas, out = tmp_path / "quotas.json", tmp_path / "out.json"
     quotas.write_text(json.dumps([{"team": "vc", "guaranteed": 1, "borrow_limit": 0}]))
-    asked = ["--trace", str(trace), "--cluster", "gpu:1x4", "--policy", "fifo", "--json", str(out)]
-    assert main(asked) == 0
+    arguments = ["--trace", str(trace), "--cluster", "gpu:1x4", "--policy", "fifo", "--json", str(out)]
+    assert main(arguments) == 0
     free = json.loads(out.read_text())[0]
-    assert main([*asked, "--quotas", str(quotas)]) == 0
+    assert main([*arguments, "--quotas", str(quotas)]) == 0
     limited = json.loads(out.read_text())[0]
     assert (free["makespan_s"], limited["makespan_s"]) == (100.0, 400.0)
 

@@ -65,8 +65,8 @@ def test_equals_of_a_team_at_its_limit_do_not_take_turns(policy: str) -> None:
 def test_a_person_at_a_limit_swaps_too() -> None:
     mine, colleagues = held("mine", "vision", 1, 0, user="ada"), held("theirs", "vision", 1, 1, user="bob")
     limit = UserLimit(user="ada", running_jobs=1)
-    asked = one("urgent", user="ada", priority=2)
-    actions = decided([mine, colleagues, asked], policy="srtf", users=(limit,))
+    urgent = one("urgent", user="ada", priority=2)
+    actions = decided([mine, colleagues, urgent], policy="srtf", users=(limit,))
     assert stopped(actions) == {"mine"}
     assert isinstance(actions["urgent"], Start)
 

@@ -146,9 +146,9 @@ def test_easy_with_a_queue_that_is_kept_decides_as_over_the_whole_state(
     changes = (CapacityChange(60, "a", 1), CapacityChange(120, "a", 2))
     known = {"level": Fidelity.PERFORMANCE, "error": error, "capacity": changes, "checkpoint_s": 10}
     kept = play(jobs, "a:2x4,b:1x8", "easy", **known)
-    asked = play(jobs, "a:2x4,b:1x8", Asked(POLICIES["easy"]), **known)
-    assert (kept.queue is None, asked.queue is None) == (False, True)
-    assert _lives(kept) == _lives(asked)
+    plain = play(jobs, "a:2x4,b:1x8", Asked(POLICIES["easy"]), **known)
+    assert (kept.queue is None, plain.queue is None) == (False, True)
+    assert _lives(kept) == _lives(plain)
 
 
 def test_a_queue_that_is_kept_says_each_time_why_a_job_waits() -> None:

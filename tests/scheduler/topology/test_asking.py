@@ -37,8 +37,8 @@ def post(client: Client, path: str, asked: dict[str, Any]) -> Any:
 def test_a_level_is_kept_started_at_and_told(client: Client, owner: Any) -> None:
     node = world.fake_node(slots=4)
     world.declare_sites(node, 4)
-    asked = body(owner, topology="guaranteed", topology_level="numa", params={"number_gpus": 2})
-    answer = post(client, "jobs/", asked)
+    request = body(owner, topology="guaranteed", topology_level="numa", params={"number_gpus": 2})
+    answer = post(client, "jobs/", request)
     assert answer.status_code == 201, answer.content
     assert (answer.json()["topology"], answer.json()[LEVEL]) == ("guaranteed", "numa")
     tick()
@@ -96,8 +96,8 @@ def test_what_is_only_wished_for_is_never_refused(client: Client, owner: Any) ->
 
 def test_the_form_asks_and_the_page_changes_it(client: Client, owner: Any) -> None:
     world.declare_sites(world.fake_node(slots=4), 4)
-    asked = body(owner, topology="best_effort", topology_level="4")
-    made = client.post("/jobs/new/", asked)
+    request = body(owner, topology="best_effort", topology_level="4")
+    made = client.post("/jobs/new/", request)
     assert made.status_code == 302, made.content
     job = Job.objects.get()
     assert (job.topology, job.topology_level) == ("best_effort", 4)

@@ -73,8 +73,8 @@ def test_a_death_in_the_middle_of_a_preemption_costs_no_learning(
     killed_and_started_again(judged, who)
     jobs = [ended(judged, job) for job in (victim, taker)]
     assert [final_loss(job) for job in jobs] == [longer_loss, longer_loss]
-    told = {outcome for job in jobs for outcome in outcomes(job)}
-    assert told <= {"stopped", "killed", "lost", "succeeded", "declined", "timeout"}
+    found = {outcome for job in jobs for outcome in outcomes(job)}
+    assert found <= {"stopped", "killed", "lost", "succeeded", "declined", "timeout"}
 
 
 @pytest.fixture
@@ -103,8 +103,8 @@ def test_a_job_shrinks_for_another_and_grows_again(judged: Stack, policy_chosen:
         priority="urgent",
     )["id"]
     if who:
-        asked = Job.objects.using(judged.alias).filter(pk=wide, state="stopping")
-        until(asked.exists, every_s=0.01, what="a resize")
+        stopping = Job.objects.using(judged.alias).filter(pk=wide, state="stopping")
+        until(stopping.exists, every_s=0.01, what="a resize")
         killed_and_started_again(judged, who)
     job = ended(judged, wide)
     judged.admin.wait(other, timeout_s=PATIENCE_S)

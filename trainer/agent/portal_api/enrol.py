@@ -73,9 +73,9 @@ def enrol(
 
 def _chosen_token(portal: Portal, folder: NodeFolder) -> str:
     """The token of an enrolment that got no answer, or a new one."""
-    asked = read_json(folder.enrolment_file)
-    if asked and asked.get("portal") == portal.url and isinstance(asked.get("token"), str):
-        return str(asked["token"])
+    enrolment = read_json(folder.enrolment_file)
+    if enrolment and enrolment.get("portal") == portal.url and isinstance(enrolment.get("token"), str):
+        return str(enrolment["token"])
     token = "fnode-" + secrets.token_urlsafe(32)
     try:
         write_json(folder.enrolment_file, {"portal": portal.url, "token": token})

@@ -31,9 +31,9 @@ def choose_kernel(order: TrainingSpec) -> None:
     """
     from transformers.integrations import sdpa_attention
 
-    asked = sdpa_attention.use_gqa_in_sdpa
-    asked = getattr(asked, "__wrapped__", asked)
-    sdpa_attention.use_gqa_in_sdpa = asked if _shares_keys(order) else _never(asked)
+    original = sdpa_attention.use_gqa_in_sdpa
+    original = getattr(original, "__wrapped__", original)
+    sdpa_attention.use_gqa_in_sdpa = original if _shares_keys(order) else _never(original)
 
 
 def choose_plans(order: TrainingSpec, plan: StepPlan) -> None:

@@ -98,6 +98,6 @@ def check_direction(order: TrainingSpec, looks_ahead: bool) -> None:
 
 def check_precision(order: TrainingSpec) -> None:
     """Raises TrainError where the GPU would only emulate bfloat16."""
-    asked = order.device == "cuda" and order.settings.precision == "bfloat16"
-    if asked and not torch.cuda.is_bf16_supported(including_emulation=False):
+    in_bfloat16 = order.device == "cuda" and order.settings.precision == "bfloat16"
+    if in_bfloat16 and not torch.cuda.is_bf16_supported(including_emulation=False):
         raise TrainError("This GPU has no bfloat16; choose the precision float16.")

@@ -178,8 +178,8 @@ def _optimizer(cells: Cells, method: str) -> str | None:
     """
     if _is_paged(cells):
         return PAGED
-    told = method == "full" and _version(cells) is not None
-    return IN_16_BITS if told and cells.text("torch_dtype") in HALF else None
+    stated = method == "full" and _version(cells) is not None
+    return IN_16_BITS if stated and cells.text("torch_dtype") in HALF else None
 
 
 def _reentrant(cells: Cells) -> bool | None:

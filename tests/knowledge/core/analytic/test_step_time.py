@@ -142,8 +142,8 @@ def test_what_one_model_showed_of_a_gpu_is_no_word_on_others_there() -> None:
     there, elsewhere = replace(BASE, gpu_model="L40S"), replace(BASE, model_name=MODELS[1])
     seen = TrainingSupport.of([BASE, there, elsewhere], columns([BASE, there, elsewhere], CATALOGUE))
     other, same = replace(there, model_name=MODELS[2]), replace(there, model_name="meta-llama/Llama-3.2-1B")
-    asked = [BASE, there, elsewhere, other, same]
-    unseen = seen.unseen_gpu(asked, columns(asked, CATALOGUE))
+    queries = [BASE, there, elsewhere, other, same]
+    unseen = seen.unseen_gpu(queries, columns(queries, CATALOGUE))
     assert unseen.tolist() == [False, False, False, True, False]
 
 

@@ -87,10 +87,10 @@ def promised(history: Sequence[Config], asked: Sequence[Config]) -> Array:
 def test_runs_with_room_to_spare_promise_nothing_near_the_limit(seed: int) -> None:
     random = np.random.default_rng(seed)
     some = [x for x in drawn(random, 60) if shares([x])[0] < 1][: random.integers(1, 25)]
-    asked = drawn(random, 60)
+    queries = drawn(random, 60)
     far = [x for x in drawn(random, 200) if shares([x])[0] < 0.3]
-    beyond = shares(asked) > STEP_OF_SETTING * shares(far).max()
-    before, after = promised(some, asked), promised([*some, *far], asked)
+    beyond = shares(queries) > STEP_OF_SETTING * shares(far).max()
+    before, after = promised(some, queries), promised([*some, *far], queries)
     assert beyond.sum() > 5
     assert (before >= MIN_P_VALID)[beyond & (after >= MIN_P_VALID)].all()
 

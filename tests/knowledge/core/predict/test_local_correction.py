@@ -105,12 +105,12 @@ def test_runs_of_one_model_move_the_whole_unfamiliar_gpu_and_their_own_kind_most
 
 
 def test_the_more_runs_agree_the_closer_and_narrower_it_gets() -> None:
-    asked = [config(MODELS[2], batch=2, tokens=700)]
+    queries = [config(MODELS[2], batch=2, tokens=700)]
     configs = [config(MODELS[n % 3], batch=2 ** (n % 5), tokens=512 + 16 * n) for n in range(40)]
     many = runs(configs, [0.6] * 40)
     predictors = [taught(many[:count]) for count in (0, 5, 10, 20, 40)]
-    left = [float(abs(moved(one, asked)[0] - np.log(0.6))) for one in predictors]
-    widths = [float(width(one, asked)[0]) for one in predictors]
+    left = [float(abs(moved(one, queries)[0] - np.log(0.6))) for one in predictors]
+    widths = [float(width(one, queries)[0]) for one in predictors]
     assert left == sorted(left, reverse=True)
     assert left[-1] < 0.05
     assert widths == sorted(widths, reverse=True)

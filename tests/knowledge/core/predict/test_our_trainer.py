@@ -78,11 +78,11 @@ def test_runs_that_physics_predicts_leave_it_as_it_is_however_many_they_are() ->
 
 def test_history_is_believed_only_of_what_was_left_out() -> None:
     one_gpu, two_gpus = off(1.3), off(1.3, (OTHER, "L4"))
-    asked = [*map(of_ours, ASKED.values())]
+    queries = [*map(of_ours, ASKED.values())]
     for predictor, believed in ((one_gpu, {"known", "model"}), (two_gpus, {"known", "model", "gpu"})):
         again = replace(predictor, knowledge=store.loads(store.dumps(predictor.knowledge), "it"))
         for some in (predictor, again):
-            found = dict(zip(ASKED, against_physics(some, asked), strict=True))
+            found = dict(zip(ASKED, against_physics(some, queries), strict=True))
             assert {name for name, factor in found.items() if factor > 1.15} == believed
             assert all(found[name] == pytest.approx(1.0) for name in ASKED if name not in believed)
 
@@ -91,13 +91,13 @@ def test_a_sharded_model_of_our_trainer_is_left_to_history() -> None:
     """Layers put together from shards are not in the prior."""
     theirs = [replace(one, number_gpus=4, sharding="fsdp", network="none") for one in THEIRS]
     predictor = evaluation.predictor(history([*THEIRS, *theirs], 1.3), CATALOGUE)
-    asked = of_ours(replace(ASKED["known"], number_gpus=4, sharding="fsdp"))
-    assert against_physics(predictor, [asked])[0] > 1.15
+    query = of_ours(replace(ASKED["known"], number_gpus=4, sharding="fsdp"))
+    assert against_physics(predictor, [query])[0] > 1.15
 
 
 def test_the_parts_of_a_peak_by_physics_are_those_of_physics() -> None:
-    asked = of_ours(ASKED["gpu"])
-    stated = cost_model.memory(columns([asked], CATALOGUE))
-    parts = scaled_parts(option(asked, float(stated.total[0])), (), off(1.3).knowledge, CATALOGUE)
+    query = of_ours(ASKED["gpu"])
+    stated = cost_model.memory(columns([query], CATALOGUE))
+    parts = scaled_parts(option(query, float(stated.total[0])), (), off(1.3).knowledge, CATALOGUE)
     assert parts["weights"] == pytest.approx(stated.weights)
     assert parts["activations"] == pytest.approx(stated.activations)

@@ -83,15 +83,15 @@ def test_peaks_teach_memory_with_or_without_rates_and_nothing_else(rates: bool) 
     rows = peaks(
         [config(model, batch=batch) for model in MODELS[:2] for batch in (1, 2, 4, 8)], 1.3, rates=rates
     )
-    asked = [config(batch=3), config(MODELS[2], batch=1), config(MODELS[3], "qlora", 2), config(gpu=OTHER)]
-    of_own, of_others, of_another_way, elsewhere = moved(taught(rows), asked)
+    queries = [config(batch=3), config(MODELS[2], batch=1), config(MODELS[3], "qlora", 2), config(gpu=OTHER)]
+    of_own, of_others, of_another_way, elsewhere = moved(taught(rows), queries)
     assert np.log(1.3) * 0.7 < of_own < np.log(1.35)
     assert 0.3 * np.log(1.3) < of_others < np.log(1.35)
     assert 0 < of_another_way < of_others
     assert elsewhere == 0
     if not rates:
-        assert np.array_equal(scores(taught(rows), asked).rate, scores(PRIOR, asked).rate)
-        assert set(scores(taught(rows), asked).source) == {Source.PRIOR}
+        assert np.array_equal(scores(taught(rows), queries).rate, scores(PRIOR, queries).rate)
+        assert set(scores(taught(rows), queries).source) == {Source.PRIOR}
 
 
 def test_one_term_that_is_off_moves_what_consists_of_it() -> None:
@@ -109,11 +109,11 @@ def test_one_term_that_is_off_moves_what_consists_of_it() -> None:
 
 def test_one_wild_peak_changes_nothing_and_the_order_of_runs_does_not_matter() -> None:
     some = [config(model, batch=batch) for model in MODELS[:2] for batch in (1, 2, 4)]
-    rows, asked = peaks(some, 1.2), [config(MODELS[2], batch=1)]
+    rows, queries = peaks(some, 1.2), [config(MODELS[2], batch=1)]
     wild = replace(rows[0], config=config(batch=3), peak_memory_fraction=0.001)
-    assert moved(taught([*rows, wild]), asked) == pytest.approx(moved(taught(rows), asked))
-    assert moved(taught([wild]), asked) == 0
-    assert moved(taught(rows[::-1]), asked) == pytest.approx(moved(taught(rows), asked))
+    assert moved(taught([*rows, wild]), queries) == pytest.approx(moved(taught(rows), queries))
+    assert moved(taught([wild]), queries) == 0
+    assert moved(taught(rows[::-1]), queries) == pytest.approx(moved(taught(rows), queries))
 
 
 def test_higher_peaks_lower_the_promise_and_lower_ones_raise_it_where_they_are_near() -> None:
@@ -156,16 +156,16 @@ def test_runs_of_a_new_setting_far_from_the_limit_narrow_no_margin_there(seed: i
     new = {"method": "lora", "gradient_checkpointing": False}
     known = [x for x in drawn(random, 40) if (x.method, x.gradient_checkpointing) != ("lora", False)]
     few = [x for x in (replace(x, **new) for x in drawn(random, 60)) if shares([x])[0] < 0.3][:8]
-    asked = [replace(x, **new) for x in drawn(random, 80)]
-    limit = shares(asked) > 2 * STEP * shares(few).max()
+    queries = [replace(x, **new) for x in drawn(random, 80)]
+    limit = shares(queries) > 2 * STEP * shares(few).max()
     history = peaks(known, np.exp(random.normal(0, 0.2, len(known))))
     far = peaks(few, np.exp(random.normal(random.normal(0, 0.2), 0.05, len(few))))
-    before, after = (scores(taught(rows), asked) for rows in (history, [*history, *far]))
+    before, after = (scores(taught(rows), queries) for rows in (history, [*history, *far]))
     assert limit.sum() > 5
     width = [np.log(one.memory_high / one.memory)[limit] for one in (before, after)]
     assert np.all(width[1] >= width[0] - 1e-9)
     gained = (after.p_valid >= MIN_P_VALID) & (before.p_valid < MIN_P_VALID)
-    assert not gained[limit & (shares(asked) > 1)].any()
+    assert not gained[limit & (shares(queries) > 1)].any()
 
 
 @pytest.fixture(scope="module")
@@ -194,9 +194,9 @@ def test_imported_peaks_on_a_gpu_with_a_handful_count_as_own_ones_do_and_are_kep
     history = [replace(row, source="lfb", peak_memory_fraction=None) for row in peaks(rated, rates=True)]
     few = [replace(row, source="csv") for row in peaks([config(batch=batch) for batch in (1, 2, 4, 8)], 1.3)]
     predictor = evaluation.predictor([*history, *few], CATALOGUE)
-    asked = [config(batch=3), config(MODELS[1], batch=2)]
+    queries = [config(batch=3), config(MODELS[1], batch=2)]
     without = evaluation.predictor(history, CATALOGUE)
-    assert np.all(scores(predictor, asked).memory > 1.05 * scores(without, asked).memory)
+    assert np.all(scores(predictor, queries).memory > 1.05 * scores(without, queries).memory)
     kept = store.loads(store.dumps(predictor.knowledge), "predictor.skops")
     again = LearnedPredictor(knowledge=kept, catalogue=CATALOGUE)
-    assert scores(again, asked).memory == pytest.approx(scores(predictor, asked).memory)
+    assert scores(again, queries).memory == pytest.approx(scores(predictor, queries).memory)

@@ -56,9 +56,9 @@ def test_what_is_enumerated_is_what_no_launch_rule_refuses() -> None:
     for (pool, gpus, method, sharding), batch in product(kinds, (0, 4)):
         config = kind(pool, gpus, method, sharding, gradient_checkpointing=True)
         sized = Candidates.of([(config, pool, [(512, batch, 2)])], CATALOGUE)
-        asked = config_space.refused(config, CATALOGUE) is None and batch > 0
-        assert len(sized) == asked
-        assert not asked or config_space.config_hash(sized.config(0)) in found
+        expected = config_space.refused(config, CATALOGUE) is None and batch > 0
+        assert len(sized) == expected
+        assert not expected or config_space.config_hash(sized.config(0)) in found
 
 
 def test_columns_are_those_of_the_configurations() -> None:

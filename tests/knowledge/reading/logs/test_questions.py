@@ -19,10 +19,10 @@ def asked(question: str, log: str, **facts: object) -> LogAnswer:
 
 
 def test_an_unknown_end_says_what_the_log_lacks() -> None:
-    told = asked("When does it end?", "step 2/100 loss=2.5\n").text
-    assert told == "The log does not tell its speed, so its end is not known."
-    told = asked("When does it end?", "step 2 loss=2.5\n").text
-    assert told == "The log does not tell its speed and its number of steps, so its end is not known."
+    text = asked("When does it end?", "step 2/100 loss=2.5\n").text
+    assert text == "The log does not tell its speed, so its end is not known."
+    text = asked("When does it end?", "step 2 loss=2.5\n").text
+    assert text == "The log does not tell its speed and its number of steps, so its end is not known."
 
 
 BARS = " 10%|# | 50/500 [01:40<15:00]\n 12%|# | 60/500 [02:04<14:40]\n 14%|# | 70/500 [02:24<14:20]\n"
@@ -56,13 +56,13 @@ EVALUATED = "{'eval_loss': 1.2, 'eval_runtime': 90.1, 'epoch': 0.4}\n"
 
 def test_the_first_evaluation_comes_again_after_as_many_steps() -> None:
     lines = paced({25: 90}, until=30).splitlines(keepends=True)
-    told = "".join([*lines[:4], EVALUATED, *lines[4:]])
-    assert figures(told).remaining_s == pytest.approx(350 + 4 * 90)  # at 40, 60, 80 and 100
+    log = "".join([*lines[:4], EVALUATED, *lines[4:]])
+    assert figures(log).remaining_s == pytest.approx(350 + 4 * 90)  # at 40, 60, 80 and 100
     late = "".join([EVALUATED, *lines[:4], EVALUATED, *lines[4:]])  # before any step: none of these
     assert figures(late).remaining_s == pytest.approx(350 + 4 * 90)
     unlike = "".join([*lines[:2], EVALUATED, *lines[2:]])  # elsewhere, and without a pause
     assert figures(unlike).remaining_s == pytest.approx(350)
-    names = told.replace("1.2, 'eval_runtime': 90.1", "None")
+    names = log.replace("1.2, 'eval_runtime': 90.1", "None")
     assert figures(names).remaining_s == pytest.approx(350)
 
 

@@ -40,18 +40,18 @@ def test_charts_are_fetched_when_one_is_near_and_the_page_works_without_them(ope
 
     world.fake_node(slots=4)
     page = opened(quiet=False)  # Chromium notes the request that is cut off as an error of its own
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
     page.route("**/plotly*.js", lambda route: route.abort())
     page.set_viewport_size(SIZES["narrow"])
     recommendation = begin_job(page)
     expect(recommendation.get_by_text("Fastest: ")).to_be_attached()
-    assert not [url for url in asked if "plotly" in url]
+    assert not [url for url in requests if "plotly" in url]
     recommendation.locator(".chart").scroll_into_view_if_needed()
     recommendation.get_by_text("As a table").click()
     recommendation.get_by_role("button", name="use 2 × cpu").click()
     expect(recommendation.get_by_text("on 2 × cpu")).to_be_visible()
-    assert [url for url in asked if "plotly" in url]
+    assert [url for url in requests if "plotly" in url]
     page.unroute("**/plotly*.js")
     show_chart(recommendation)
 

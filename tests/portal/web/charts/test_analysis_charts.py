@@ -287,5 +287,5 @@ def test_figures_are_made_once_a_minute_for_each_reader() -> None:
 def test_a_single_job_and_a_single_promise_are_told_as_one() -> None:
     assert " over 1 job: " in distributions.distribution(of([(409, 1)]), distributions.JCT).summary
     pair = Pair(at=NOW, promised=1.0, low=None, high=None, measured=2.0)
-    told = track_record.scatter("duration_s", [pair]).summary
-    assert told == "The median error of the latest 1 promise is 50%."
+    summary = track_record.scatter("duration_s", [pair]).summary
+    assert summary == "The median error of the latest 1 promise is 50%."

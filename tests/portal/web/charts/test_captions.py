@@ -173,8 +173,8 @@ def test_the_nightly_judgement(days: list[tuple[float, float, bool]]) -> None:
     assert percent(by_name["coverage"]["y"][-1]) in chart.summary
     assert percent(by_name["median error"]["y"][-1]) in chart.summary
     alarms = len(by_name["alarm"]["x"]) if "alarm" in by_name else 0
-    told = f" on {alarms} of {len(days)} day" if alarms else f" no alarm in {len(days)} day"
-    assert told in chart.summary
+    expected = f" on {alarms} of {len(days)} day" if alarms else f" no alarm in {len(days)} day"
+    assert expected in chart.summary
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-7200, 3000), st.booleans()), max_size=4))

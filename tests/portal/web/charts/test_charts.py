@@ -157,10 +157,10 @@ def test_a_past_that_is_not_reproduced_well_warns_beside_the_winner() -> None:
     results = [{"policy": name, "jct_mean_s": mean, "wait_mean_s": 1.0} for name, mean in MEANS.items()]
     for simulated, caution in ((104.0, False), (149.0, True), (51.0, True)):
         known = {"real": {"jct_mean_s": 100.0}, "simulated": {"jct_mean_s": simulated}}
-        told = jct_chart(results, in_force="fifo", reproduced=known).summary
-        assert told.startswith("Simulated: srtf has the lowest mean JCT")
-        assert ("smaller differences between policies say little." in told) is caution
-    assert "as it was differs from the real mean JCT by -49%" in told
+        summary = jct_chart(results, in_force="fifo", reproduced=known).summary
+        assert summary.startswith("Simulated: srtf has the lowest mean JCT")
+        assert ("smaller differences between policies say little." in summary) is caution
+    assert "as it was differs from the real mean JCT by -49%" in summary
     failed = jct_chart(results, in_force="fifo", reproduced={"trouble": "no node"}).summary
     assert "say little" not in failed
 

@@ -93,9 +93,9 @@ def test_a_question_that_cannot_be_answered_says_so_and_the_next_one_is_taken(
     with monkeypatch.context() as broken:
         broken.setattr("scheduler.loop.predict.start_questions.play_input", lambda now: 1 / 0)
         assert answer_next(now=database_now)
-    told = api.get(first["address"]).json()
-    assert (told["stage"], told["expected"]) == ("answered", None)
-    assert "internal error" in told["trouble"]
+    response = api.get(first["address"]).json()
+    assert (response["stage"], response["expected"]) == ("answered", None)
+    assert "internal error" in response["trouble"]
     assert answer_next(now=database_now)
     assert api.get(second["address"]).json()["expected"]
 

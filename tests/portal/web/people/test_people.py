@@ -234,7 +234,7 @@ def test_the_record_names_what_it_is_about_and_tells_details_in_words(browser: C
 def test_the_record_says_values_as_other_pages_do(browser: Client, admin: User, settings: Any) -> None:
     settings.CURRENCY = "EUR"
     job = world.job(admin, name="my job")
-    told = {
+    expected = {
         "goal": ["balanced", "budget"],
         "budget": [None, 12.5],
         "priority": [0, 1],
@@ -243,7 +243,7 @@ def test_the_record_says_values_as_other_pages_do(browser: Client, admin: User, 
         "deadline_at": ["2026-11-26T12:00:00+00:00", None],
     }
     now = timezone.now()
-    audit(action="job changed", actor=admin, target=job.pk, data=told, now=now)
+    audit(action="job changed", actor=admin, target=job.pk, data=expected, now=now)
     audit(action="node price changed", actor=admin, target="node-gone", data={"from": 0.5, "to": 2}, now=now)
     audit(action="node price changed", actor=admin, target="node-new", data={"from": 0.0, "to": 3}, now=now)
     audit(action="file deleted", actor=admin, target="file-gone", data={"bytes": 3 << 20}, now=now)

@@ -38,8 +38,8 @@ def known(jobs: list[JobInfo], nodes: list[NodeInfo], policy: str = "fifo", **st
 
 
 def found(given: PlayInput, name: str, options: OpenOptions = NOTHING) -> dict[str, HelpfulChange]:
-    asked = next(one for one in given.state.jobs if one.id == name)
-    trials = try_changes(given, name, possible_changes(given, asked, options))
+    waiting = next(one for one in given.state.jobs if one.id == name)
+    trials = try_changes(given, name, possible_changes(given, waiting, options))
     return {f"{one.kind}:{one.subject}": one for one in helpful_changes(trials, name, given.now)}
 
 
@@ -135,8 +135,8 @@ def test_a_job_that_uses_up_a_limit_is_named_although_gpus_are_idle() -> None:
     others = (replace(OTHER, team="x"), replace(running("s", sure(900), ("n1", 0), since=0.0), team="t"))
     nodes = [NodeInfo(id=name, gpu_model="A100", total=2, free=(1,)) for name in ("n0", "n1")]
     quota = Limits(quotas=(Quota(team="t", guaranteed=1, borrow_limit=0),))
-    told = found(known([*others, mine], nodes, limits=quota), "a")
-    assert (told["job:s"].forecast.start.value, "job:r" in told) == (0.0, False)
+    changes = found(known([*others, mine], nodes, limits=quota), "a")
+    assert (changes["job:s"].forecast.start.value, "job:r" in changes) == (0.0, False)
 
 
 def test_a_time_limit_is_offered_where_the_job_most_likely_ends_within_it() -> None:
@@ -156,8 +156,8 @@ def test_a_job_of_unknown_length_passes_others_with_a_time_limit() -> None:
     """EASY lets nobody pass whose end is unknown."""
     head, mine = job("h", sure(600, gpus=2), at=1.0), job("a", option(duration_s=0.0), at=2.0)
     holder = running("r", sure(20_000), ("n0", 0), since=-100.0)
-    told = found(known([holder, head, mine], [HALF], "easy"), "a")
-    assert (told["limit:14400"].forecast.start.value, told["limit:14400"].delayed) == (0.0, 0.0)
+    changes = found(known([holder, head, mine], [HALF], "easy"), "a")
+    assert (changes["limit:14400"].forecast.start.value, changes["limit:14400"].delayed) == (0.0, 0.0)
 
 
 def test_never_stopped_close_gpus_and_deadlines_are_looked_at() -> None:
@@ -174,8 +174,8 @@ def test_never_stopped_close_gpus_and_deadlines_are_looked_at() -> None:
     at = least_later_deadline(0.0, due.options, (*due.options, slow))
     assert at == 1440.0
     later = OpenOptions(later=LaterDeadline(at, (*due.options, slow)))
-    told = found(known([BUSY, due], [FULL, node("n1", 1, model="L4")]), "a", later)
-    assert told["deadline:1970-01-01T00:24:00+00:00"].forecast.start.value == 0.0
+    changes = found(known([BUSY, due], [FULL, node("n1", 1, model="L4")]), "a", later)
+    assert changes["deadline:1970-01-01T00:24:00+00:00"].forecast.start.value == 0.0
 
 
 def test_a_larger_budget_and_another_goal_allow_more_places() -> None:
@@ -221,13 +221,13 @@ def test_they_are_bounded_however_much_there_is() -> None:
 def test_a_queue_that_was_not_played_to_the_start_makes_no_change_look_helpful() -> None:
     """Only as far as the play came is known that the job would not have started."""
     given = known([BUSY, job("a", sure(300, gpus=2), at=1.0), job("b", sure(50, gpus=2), at=2.0)], [FULL])
-    asked, calls = next(one for one in given.state.jobs if one.id == "b"), count()
+    waiting, calls = next(one for one in given.state.jobs if one.id == "b"), count()
 
     def share(_: int) -> Callable[[], bool]:
         """The first play of the queue as it is ends before its first decision."""
         return (lambda: False) if next(calls) == 0 else lambda: True
 
-    possible = possible_changes(given, asked, NOTHING)
+    possible = possible_changes(given, waiting, NOTHING)
     assert "high" in {tried.possible.subject for tried in try_changes(given, "b", possible).changes}
     tried = try_changes(given, "b", possible, share).changes
     assert "high" not in {one.possible.subject for one in tried}
@@ -235,8 +235,8 @@ def test_a_queue_that_was_not_played_to_the_start_makes_no_change_look_helpful()
 
 def test_a_play_that_is_cut_short_promises_nothing() -> None:
     given = known([OTHER, job("a", sure(600, gpus=2))], [HALF])
-    asked = next(one for one in given.state.jobs if one.id == "a")
+    waiting = next(one for one in given.state.jobs if one.id == "a")
     options = OpenOptions(anywhere=(sure(600, gpus=2), sure(1100)))
-    trials = try_changes(given, "a", possible_changes(given, asked, options), lambda _: lambda: False)
+    trials = try_changes(given, "a", possible_changes(given, waiting, options), lambda _: lambda: False)
     assert helpful_changes(trials, "a", given.now) == []
     assert helpful_changes(Trials(), "a", given.now) == []

@@ -24,8 +24,8 @@ STOPS = [name for name in LIVE if POLICIES[name].preempts]
 
 
 def test_people_are_told_of_every_policy_whether_it_stops_jobs() -> None:
-    told = {name for name in LIVE if re.search("stops|stopping", POLICIES[name].description.summary)}
-    assert told == set(STOPS)
+    stopping = {name for name in LIVE if re.search("stops|stopping", POLICIES[name].description.summary)}
+    assert stopping == set(STOPS)
 
 
 @pytest.mark.parametrize("name", STOPS)
