@@ -183,6 +183,43 @@ IN_SERVICE = frozenset({N.READY, N.BLOCKED})  # a block is over soon, mostly by 
 REMOVABLE = frozenset({N.DRAINED, N.LOST, N.BLOCKED})  # they get no work
 
 
+class CalibrationState(StrEnum):
+    """A calibration that stops waits until its nodes have stopped its runs."""
+
+    RUNNING = "running"
+    STOPPING = "stopping"
+    DONE = "done"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+C = CalibrationState
+CALIBRATION_TRANSITIONS: dict[CalibrationState, frozenset[CalibrationState]] = {
+    C.RUNNING: frozenset({C.STOPPING}),
+    C.STOPPING: frozenset({C.DONE, C.CANCELLED, C.FAILED}),
+    C.DONE: frozenset(),
+    C.CANCELLED: frozenset(),
+    C.FAILED: frozenset(),
+}
+
+
+class SimulationState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+M = SimulationState
+SIMULATION_TRANSITIONS: dict[SimulationState, frozenset[SimulationState]] = {
+    M.QUEUED: frozenset({M.RUNNING}),
+    M.RUNNING: frozenset({M.RUNNING, M.DONE, M.FAILED}),  # another worker goes on once the lease has run out
+    M.DONE: frozenset(),
+    M.FAILED: frozenset(),
+}
+OPEN_SIMULATIONS = frozenset(state for state, following in SIMULATION_TRANSITIONS.items() if following)
+
+
 class Budget(StrEnum):
     """Which allowance of tries an outcome uses up."""
 

@@ -10,9 +10,10 @@ SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SERVE_INCLUDE_SCHEMA": False,
     "ENUM_NAME_OVERRIDES": {
-        "SimulationStateEnum": "scheduler.models.simulations.SimulationState",
+        "SimulationStateEnum": "scheduler.models.simulations.STATES",
         "AfterKindEnum": [(kind, kind) for kind in ("succeeded", "ended")],
         "NodeTermsEnum": [(kind, kind) for kind in ("owned", "on_demand", "spot")],
+        "TopologyLevelEnum": [(word, word) for word in ("node", "socket", "numa", "pcie", "nvlink")],
         "PriorityClassEnum": [(word, word) for word in ("low", "normal", "high", "urgent")],
     },
     "POSTPROCESSING_HOOKS": [

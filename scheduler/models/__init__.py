@@ -1,5 +1,5 @@
 from scheduler.models.arrays import JobArray
-from scheduler.models.calibrations import Calibration, CalibrationState
+from scheduler.models.calibrations import Calibration
 from scheduler.models.decision_records import Decision, DecisionJob, OptionSet
 from scheduler.models.decisions import Epoch, IdempotencyKey, PolicyChoice, WebBeat
 from scheduler.models.dependencies import JobDependency
@@ -13,7 +13,7 @@ from scheduler.models.pending import ChangeSearch, PendingGpu, PendingStart, Sta
 from scheduler.models.quotas import FairShare, PersonLimit, TeamQuota
 from scheduler.models.reading.logs import Failure, LogQuestion
 from scheduler.models.reading.provenance import JobReading, ReadSource, ReadValueCount
-from scheduler.models.simulations import ShadowJob, ShadowPolicy, Simulation, SimulationState
+from scheduler.models.simulations import ShadowJob, ShadowPolicy, Simulation
 from scheduler.models.windows import MaintenanceWindow
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "Artifact",
     "Attempt",
     "Calibration",
-    "CalibrationState",
     "ChangeSearch",
     "Checkpoint",
     "Claim",
@@ -66,7 +65,6 @@ __all__ = [
     "ShadowJob",
     "ShadowPolicy",
     "Simulation",
-    "SimulationState",
     "StartForecast",
     "StartQuestion",
     "TeamQuota",

@@ -14,14 +14,10 @@ from scheduler.models.files import DatasetFile
 from scheduler.models.ids import new_id
 from scheduler.models.jobs import Job
 from scheduler.models.nodes import Node
+from scheduler.states import CALIBRATION_TRANSITIONS, CalibrationState
 
-
-class CalibrationState(models.TextChoices):
-    RUNNING = "running"
-    STOPPING = "stopping"
-    DONE = "done"
-    CANCELLED = "cancelled"
-    FAILED = "failed"
+STATES = [(state.value, state.value.capitalize()) for state in CalibrationState]
+ENDS = [one for one in STATES if not CALIBRATION_TRANSITIONS[CalibrationState(one[0])]]
 
 
 def new_calibration_id() -> str:
@@ -31,7 +27,7 @@ def new_calibration_id() -> str:
 class Calibration(models.Model):
     """One calibration.
 
-    It runs until `outcome` is set, then stops until `ended_at` is. No worker holds it. Any
+    `outcome` is the state in which it ends, known from the moment at which it stops. No worker holds it. Any
     process that looks at it does the work that is due; `turn` is the fence of all writes.
     """
 
@@ -44,7 +40,10 @@ class Calibration(models.Model):
     plan = models.JSONField(help_text="configurations, in the order in which they are run")
     file = models.ForeignKey(DatasetFile, models.PROTECT, related_name="+")
     jobs = models.ManyToManyField(Job, related_name="+")
-    outcome = models.CharField(max_length=10, choices=CalibrationState.choices[2:], blank=True)
+    state = models.CharField(
+        max_length=10, choices=STATES, default=CalibrationState.RUNNING, db_default=CalibrationState.RUNNING
+    )
+    outcome = models.CharField(max_length=10, choices=ENDS, blank=True)
     reason = models.CharField(max_length=500, blank=True, help_text="why it ended")
     ended_at = models.DateTimeField(null=True, blank=True)
     judged_runs = models.PositiveIntegerField(default=0)
@@ -58,6 +57,12 @@ class Calibration(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["node"], condition=models.Q(ended_at__isnull=True), name="one_open_calibration_a_node"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(state=CalibrationState.RUNNING, outcome="", ended_at__isnull=True)
+                | models.Q(state=CalibrationState.STOPPING, outcome__gt="", ended_at__isnull=True)
+                | models.Q(state=models.F("outcome"), outcome__gt="", ended_at__isnull=False),
+                name="a_calibration_ends_in_its_outcome",
             ),
         ]
 
@@ -73,10 +78,3 @@ class Calibration(models.Model):
         if self.error_before is None or self.error_after is None:
             return None
         return math.exp(self.error_before), math.exp(self.error_after)
-
-    @property
-    def state(self) -> CalibrationState:
-        """The figures that people and programs see."""
-        if not self.outcome:
-            return CalibrationState.RUNNING
-        return CalibrationState(self.outcome) if self.ended_at else CalibrationState.STOPPING

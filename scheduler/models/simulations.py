@@ -8,16 +8,9 @@ from django.urls import reverse
 
 from scheduler.models.ids import new_id
 from scheduler.models.jobs import Job
+from scheduler.states import OPEN_SIMULATIONS, SimulationState
 
-
-class SimulationState(models.TextChoices):
-    QUEUED = "queued"
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
-
-
-OPEN_STATES = (SimulationState.QUEUED, SimulationState.RUNNING)
+STATES = [(state.value, state.value.capitalize()) for state in SimulationState]
 
 
 def new_simulation_id() -> str:
@@ -41,7 +34,7 @@ class Simulation(models.Model):
     knowledge = models.CharField(max_length=20)
     error = models.FloatField(default=0.0)  # median error of the predictions at `performance`
     seed = models.IntegerField(default=0)
-    state = models.CharField(max_length=10, choices=SimulationState.choices, default=SimulationState.QUEUED)
+    state = models.CharField(max_length=10, choices=STATES, default=SimulationState.QUEUED)
     message = models.CharField(max_length=1000, blank=True)  # why it failed
     # scheduler.services.simulations.reproduction; null: the past was not played as it was
     reproduction = models.JSONField(null=True)
@@ -69,7 +62,7 @@ class Simulation(models.Model):
 
     @property
     def ended(self) -> bool:
-        return self.state not in OPEN_STATES
+        return self.state not in OPEN_SIMULATIONS
 
     @property
     def left_out(self) -> int:

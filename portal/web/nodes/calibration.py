@@ -13,9 +13,10 @@ from django import forms
 
 from portal.clock import database_now
 from portal.web.common.form_base import StyledForm
-from scheduler.models import Calibration, CalibrationState, Node
+from scheduler.models import Calibration, Node
 from scheduler.selectors.cluster.calibrations import calibrations, measured
 from scheduler.services.calibration.request import MAX_BUDGET_S, USUAL_RUNS, CalibrationRequest
+from scheduler.states import CalibrationState
 from trainer.protocol import RANDOM_MODEL
 
 SHOWN = 3
@@ -53,7 +54,7 @@ def calibration_panel(node: Node, form: CalibrationForm | None = None) -> dict[s
         "going_on": latest if going_on else None,
         **(_progress(latest, now) if latest else {}),
         "left_s": max(0.0, (latest.until - now).total_seconds()) if latest else None,
-        "can_cancel": latest is not None and latest.state is CalibrationState.RUNNING,
+        "can_cancel": latest is not None and latest.state == CalibrationState.RUNNING,
         "measured": list(measured(latest)[:USUAL_RUNS]) if latest else [],
         "calibration_form": form or CalibrationForm(),
     }

@@ -23,12 +23,12 @@ from knowledge.core.domain.types import Config
 from knowledge.models import Execution
 from knowledge.recommendations.recommender import RecommendationFailed
 from scheduler.errors import IllegalTransition, SchedulerError
-from scheduler.models import Calibration, CalibrationState, Job
+from scheduler.models import Calibration, Job
 from scheduler.selectors.cluster.calibrations import measured, open_calibrations, unfinished_jobs
 from scheduler.services.calibration.plan import submit
 from scheduler.services.jobs.recommend import current_recommender
 from scheduler.services.jobs.verbs import cancel_job
-from scheduler.states import NodeState
+from scheduler.states import CALIBRATION_TRANSITIONS, CalibrationState, NodeState
 
 log = logging.getLogger(__name__)
 AT_ONCE = 2  # jobs waiting or running: little is left when the time is up
@@ -68,9 +68,9 @@ def advance(calibration: Calibration, *, now: datetime) -> None:
 
     Raises CalibrationReplaced.
     """
-    if not calibration.outcome:
+    if calibration.state == CalibrationState.RUNNING:
         _go_on(calibration, now)
-    if calibration.outcome:
+    if calibration.state == CalibrationState.STOPPING:
         _wind_up(calibration, now)
 
 
@@ -78,13 +78,13 @@ def _go_on(calibration: Calibration, now: datetime) -> None:
     submitted, planned = calibration.jobs.count(), len(calibration.plan)
     unfinished = unfinished_jobs(calibration).count()
     if hindrance := _hindrance(calibration):
-        _write(calibration, outcome=CalibrationState.CANCELLED, reason=hindrance)
+        _stop(calibration, CalibrationState.CANCELLED, hindrance)
     elif now >= calibration.until:
         left = planned - submitted + unfinished
         reason = f"Time ran out; {left} of {planned} runs were unfinished." if left else ""
-        _write(calibration, outcome=CalibrationState.DONE, reason=reason)
+        _stop(calibration, CalibrationState.DONE, reason)
     elif submitted == planned and not unfinished:
-        _write(calibration, outcome=CalibrationState.DONE)
+        _stop(calibration, CalibrationState.DONE)
     else:
         due = calibration.plan[submitted : submitted + max(0, AT_ONCE - unfinished)]
         submit_next(calibration, [Config(**values) for values in due], now)
@@ -114,7 +114,7 @@ def submit_next(calibration: Calibration, configs: Sequence[Config], now: dateti
             submit(config=config, owner=owner, file=file, now=now, creation=creation)
     except SchedulerError as refused:
         reason = f"A run could not be submitted: {refused}"
-        _write(calibration, outcome=CalibrationState.FAILED, reason=reason[:500])
+        _stop(calibration, CalibrationState.FAILED, reason[:500])
 
 
 def _wind_up(calibration: Calibration, now: datetime) -> None:
@@ -134,8 +134,8 @@ def _wind_up(calibration: Calibration, now: datetime) -> None:
     errors = (
         {"judged_runs": found.runs, "error_before": found.before, "error_after": found.after} if found else {}
     )
-    _write(calibration, ended_at=now, **errors)
-    log.info("calibration ended", extra={"calibration": calibration.pk, "state": calibration.state.value})
+    move(calibration, CalibrationState(calibration.outcome), ended_at=now, **errors)
+    log.info("calibration ended", extra={"calibration": calibration.pk, "state": calibration.state})
 
 
 def _judged(calibration: Calibration) -> Errors | None:
@@ -157,6 +157,18 @@ def errors_of(runs: Sequence[Execution]) -> Errors | None:
         return None
     found = current_recommender().judged(usable)
     return Errors(len(found.after), median(found.before), median(found.after))
+
+
+def _stop(calibration: Calibration, outcome: CalibrationState, reason: str = "") -> None:
+    move(calibration, CalibrationState.STOPPING, outcome=outcome, reason=reason)
+
+
+def move(calibration: Calibration, to: CalibrationState, **values: Any) -> None:
+    """Raises IllegalTransition by the table, CalibrationReplaced as `_write` does."""
+    state = CalibrationState(calibration.state)
+    if to not in CALIBRATION_TRANSITIONS[state]:
+        raise IllegalTransition(f"A calibration that is {state} cannot become {to}.", state)
+    _write(calibration, state=to, **values)
 
 
 def _write(calibration: Calibration, **values: Any) -> None:

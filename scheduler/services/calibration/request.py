@@ -16,10 +16,10 @@ from portal.accounts.models import User
 from portal.accounts.services import audit
 from scheduler import hints
 from scheduler.errors import BadParameters, Conflict, IllegalTransition
-from scheduler.models import Calibration, CalibrationState, Node
+from scheduler.models import Calibration, Node
 from scheduler.services.calibration import plan
 from scheduler.services.idempotency import Creation, unkeyed
-from scheduler.states import NodeState
+from scheduler.states import CalibrationState, NodeState
 
 MAX_BUDGET_S = 24 * 3600.0
 MAX_RUNS, USUAL_RUNS = 500, 60
@@ -85,9 +85,11 @@ def cancel_calibration(*, calibration: Calibration, actor: User, now: datetime) 
     Cancelling twice changes nothing. Measurements made so far count. Raises IllegalTransition
     when it had ended or was ending of itself.
     """
-    running = Calibration.objects.filter(pk=calibration.pk, outcome="")
+    running = Calibration.objects.filter(pk=calibration.pk, state=CalibrationState.RUNNING)
     reason = f"Cancelled by {actor.get_username()}."
-    changed = running.update(outcome=CalibrationState.CANCELLED, reason=reason, turn=F("turn") + 1)
+    changed = running.update(
+        state=CalibrationState.STOPPING, outcome=CalibrationState.CANCELLED, reason=reason, turn=F("turn") + 1
+    )
     calibration.refresh_from_db()
     if changed:
         audit(action="calibration cancelled", actor=actor, target=calibration.pk, now=now)

@@ -18,14 +18,15 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
 from scheduler import hints
-from scheduler.models import Simulation, SimulationState
-from scheduler.models.simulations import OPEN_STATES
+from scheduler.errors import IllegalTransition
+from scheduler.models import Simulation
 from scheduler.services.simulations.own_past import as_it_would_run, own_past
 from scheduler.services.simulations.reproduction import reproduction
 from scheduler.simulator.errors import SimulatorError
 from scheduler.simulator.inputs.trace import Refusal
 from scheduler.simulator.output import figures_of
 from scheduler.simulator.world.predictions import Fidelity
+from scheduler.states import OPEN_SIMULATIONS, SIMULATION_TRANSITIONS, SimulationState
 
 log = logging.getLogger(__name__)
 RENEW_S = 2.0
@@ -66,7 +67,7 @@ def play_next(*, now: Clock) -> Simulation | None:
 
 def take_lease(now: datetime) -> Simulation | None:
     free = Q(leased_until__isnull=True) | Q(leased_until__lt=now)
-    found = Simulation.objects.filter(free, state__in=OPEN_STATES).order_by("-state", "id").first()
+    found = Simulation.objects.filter(free, state__in=OPEN_SIMULATIONS).order_by("-state", "id").first()
     if found is None:  # "running" sorts after "queued": a simulation that was begun is ended first
         return None
     mine = Simulation.objects.filter(free, pk=found.pk, turn=found.turn, state=found.state)
@@ -141,9 +142,12 @@ def finish_policy(
         _end(simulation, SimulationState.DONE, "", now)
 
 
-def _end(simulation: Simulation, state: SimulationState, message: str, now: datetime) -> None:
-    _write(simulation, state=state, message=message[:1000], ended_at=now, leased_until=None)
-    log.info("simulation ended", extra={"simulation": simulation.pk, "state": state.value})
+def _end(simulation: Simulation, to: SimulationState, message: str, now: datetime) -> None:
+    state = SimulationState(simulation.state)
+    if to not in SIMULATION_TRANSITIONS[state]:
+        raise IllegalTransition(f"A simulation that is {state} cannot become {to}.", state)
+    _write(simulation, state=to, message=message[:1000], ended_at=now, leased_until=None)
+    log.info("simulation ended", extra={"simulation": simulation.pk, "state": to.value})
 
 
 def _write(simulation: Simulation, **values: Any) -> None:

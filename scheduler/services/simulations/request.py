@@ -15,7 +15,6 @@ from scheduler import hints
 from scheduler.core.policies import POLICIES
 from scheduler.errors import BadParameters, Conflict
 from scheduler.models import Simulation
-from scheduler.models.simulations import OPEN_STATES
 from scheduler.selectors.simulations import present_cluster
 from scheduler.selectors.trace import past_jobs
 from scheduler.services.idempotency import Creation, unkeyed
@@ -23,6 +22,7 @@ from scheduler.services.simulations.described import described_cluster
 from scheduler.simulator.errors import ClusterError
 from scheduler.simulator.inputs.cluster import parse_cluster
 from scheduler.simulator.world.predictions import Fidelity
+from scheduler.states import OPEN_SIMULATIONS
 
 MIN_JOBS, MAX_JOBS = 3, 20_000
 MAX_GPUS = 20_000
@@ -67,7 +67,7 @@ def request_simulation(
     cluster, wrong = _cluster(question.cluster.strip())
     _check(question, wrong, until, now)
     with creation() as note:
-        if Simulation.objects.filter(state__in=OPEN_STATES).count() >= MAX_OPEN:
+        if Simulation.objects.filter(state__in=OPEN_SIMULATIONS).count() >= MAX_OPEN:
             raise Conflict(f"{MAX_OPEN} simulations have not ended yet; ask again when one has.")
         made = Simulation.objects.create(
             requested_by=actor, requested_at=now, since=question.since, until=until, cluster=cluster,
@@ -83,7 +83,7 @@ def request_simulation(
 
 def ask_again(*, now: datetime) -> None:
     """Send the hint of simulations once more whose hint or worker was lost."""
-    waiting = Simulation.objects.filter(state__in=OPEN_STATES)
+    waiting = Simulation.objects.filter(state__in=OPEN_SIMULATIONS)
     if waiting.filter(Q(leased_until__isnull=True) | Q(leased_until__lt=now)).exists():
         hints.simulate()
 

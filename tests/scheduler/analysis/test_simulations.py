@@ -13,12 +13,13 @@ from portal.accounts.models import AuditEntry
 from portal.clock import database_now
 from scheduler.errors import BadParameters, Conflict
 from scheduler.loop.sweeps import sweep
-from scheduler.models import Gpu, Simulation, SimulationState
+from scheduler.models import Gpu, Simulation
 from scheduler.selectors.simulations import present_cluster
 from scheduler.services.simulations import play, request
 from scheduler.services.simulations.play import play_next
 from scheduler.services.simulations.request import SimulationRequest, request_simulation
 from scheduler.simulator.inputs.trace import Refusal
+from scheduler.states import SimulationState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode
 from tests.scheduler.analysis.past import past

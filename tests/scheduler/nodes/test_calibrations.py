@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 
 from knowledge.models import Execution
 from knowledge.recommendations.recommender import RecommendationFailed, Recommender
@@ -20,7 +20,7 @@ from scheduler.selectors.cluster.calibrations import calibrations, get_calibrati
 from scheduler.services.calibration import advance as moving
 from scheduler.services.calibration.advance import AT_ONCE, CalibrationReplaced, advance, advance_all
 from scheduler.services.calibration.request import CalibrationRequest, cancel_calibration, request_calibration
-from scheduler.states import JobState
+from scheduler.states import CALIBRATION_TRANSITIONS, CalibrationState, JobState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode
 from tests.scheduler.nodes.calibrating import Worker
@@ -41,6 +41,24 @@ def ask(node: FakeNode, *, runs: int = 8, **wanted: object) -> Calibration:
 def work() -> None:
     """The work of a worker when it is asked."""
     advance_all(now=database_now)
+
+
+def test_a_calibration_moves_as_its_table_says_and_ends_in_its_outcome(node: FakeNode) -> None:
+    made = ask(node)
+    for old, following in CALIBRATION_TRANSITIONS.items():
+        for to in set(CalibrationState) - following:
+            made.state = old
+            with pytest.raises(IllegalTransition, match=f"is {old} cannot become {to}"):
+                moving.move(made, to)
+    row = Calibration.objects.filter(pk=made.pk)
+    stopping = {"state": CalibrationState.STOPPING, "outcome": CalibrationState.DONE}
+    for wrong in (
+        {"outcome": "done"}, {"state": "stopping"}, {"state": "done", "outcome": "done"},
+        {"ended_at": database_now()}, {**stopping, "state": "failed", "ended_at": database_now()},
+    ):  # fmt: skip
+        with pytest.raises(IntegrityError), transaction.atomic():
+            row.update(**wrong)
+    assert row.update(**stopping) == 1
 
 
 def now_of(calibration: Calibration) -> Calibration:
