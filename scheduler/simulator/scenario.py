@@ -107,6 +107,7 @@ class Scenario:
             return GoodputTruth(self.applications, tuned=level.chooses)
         return self.rates or (PastTruth(self.past) if self.past else RecordedTruth())
 
+    @rare_collections()
     def simulate(
         self,
         policy: Policy,
@@ -138,8 +139,7 @@ class Scenario:
             jobs, self.cluster, policy, truth, predictions, settings, capacity, colocation, pairs, market,
             ProfilingRuns(profile_s, predictions.profile) if profile_s else None,
         )  # fmt: skip
-        with rare_collections():
-            engine.run(progress)
+        engine.run(progress)
         runs = [run for run in engine.runs.values() if self.counted is None or run.job.job_id in self.counted]
         return engine, measure(engine, runs, [self.alone_s(run.job) for run in runs])
 
@@ -169,6 +169,7 @@ def _alone_s(job: TraceJob, truth: GroundTruth, bundles: Iterable[Bundle]) -> fl
     return min(filter(None, runs_s), default=None)
 
 
+@rare_collections()
 def open_scenario(
     path: Path,
     cluster: Cluster | None = None,
@@ -181,8 +182,7 @@ def open_scenario(
     group: None takes all jobs. market: its on-demand nodes are a pool more, or all there is.
     Raises TraceError and ClusterError.
     """
-    with rare_collections():
-        trace = load_trace(path, group)
+    trace = load_trace(path, group)
     cluster = cluster or _own_cluster(path, needed=market is None)
     if market:
         cluster = checked([*cluster.pools, market.on_demand], "--on-demand")

@@ -97,9 +97,10 @@ class PredictionModel:
     )
     _known: dict[tuple[object, ...], tuple[Option, ...]] = field(default_factory=dict)
     _prices: dict[str, float] = field(init=False)
+    _chooses: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        self._prices = self.cluster.prices
+        self._prices, self._chooses = self.cluster.prices, self.level.chooses
 
     def options(self, job: TraceJob, done: float = 0.0) -> tuple[Option, ...]:
         """Return options with predicted figures, the fastest first.
@@ -118,11 +119,11 @@ class PredictionModel:
         return self._known[alike]
 
     def _options(self, job: TraceJob, done: float) -> tuple[Option, ...]:
-        if self.level.chooses and (known := self.past.get(job.job_id)):
+        if self._chooses and (known := self.past.get(job.job_id)):
             promised = self.level is Fidelity.PERFORMANCE
             return known.options if promised else tuple(map(known.truly, known.options))
         options: list[Option] = []
-        if self.level.chooses and self.truth.stretches(job):
+        if self._chooses and self.truth.stretches(job):
             options = self._made(job, elastic(job, self.cluster), done)
         if not options:
             options = self._made(job, requested(job, self.cluster), done)
@@ -166,7 +167,7 @@ class PredictionModel:
             return blank if self.level is Fidelity.DEFAULT else None
         true_s = left_s / (1.0 - done)
         duration_s, source = self._duration(job, blank.config, true_s)
-        rate = pace.rate * true_s / duration_s if self.level.chooses else 1.0 / duration_s
+        rate = pace.rate * true_s / duration_s if self._chooses else 1.0 / duration_s
         return Option(
             config=blank.config,
             p_valid=1.0,
