@@ -199,7 +199,7 @@ def _against_fluid(runs: Sequence[Run], done: Lives, gpus: int) -> dict[str, Any
 
 
 def mean_active(done: Lives) -> Array:
-    """How many jobs were in the system on average during each job's life."""
+    """The mean number of jobs in the system during each job's life."""
     times = np.concatenate([done.submitted, done.finished])
     steps = np.concatenate([np.ones_like(done.submitted), -np.ones_like(done.finished)])
     order = np.argsort(times, kind="stable")

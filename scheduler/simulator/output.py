@@ -1,4 +1,4 @@
-"""One policy's line in the output.
+"""The output of a policy's simulation, as a line and as an object.
 
 It holds the figures that the command writes and the portal stores.
 """
@@ -38,7 +38,7 @@ def market_figures(engine: Engine) -> dict[str, Any]:
 def figures_of(
     scenario: Scenario, knowledge: Fidelity, policy: str, metrics: Metrics, cpu_s: float
 ) -> dict[str, Any]:
-    """One policy's object: exactly the keys of the contract (docs/simulator.md)."""
+    """The object of a policy: exactly the keys of the contract (docs/simulator.md)."""
     measured = metrics.as_dict()
     return {
         "policy": policy,

@@ -122,7 +122,7 @@ class Packing:
         return max(fitting, key=lambda run: self._pace(guest, run.job), default=None)
 
     def leaves(self, run: Run) -> Run | None:
-        """It lets go; returns who keeps the GPUs, now alone on them."""
+        """Let a job go; return the one that keeps the GPUs, now alone on them."""
         self._alone[len(run.gpus)].pop(run.job.job_id, None)
         partner = self.partner.pop(run.job.job_id, None)
         run.factor = 1.0

@@ -24,7 +24,7 @@ _LISTED = 100  # refused rows in the page
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One policy's simulation. `figures` is its object in the JSON output."""
+    """The simulation of a policy. `figures` is its object in the JSON output."""
 
     policy: str
     runs: list[Run]

@@ -102,7 +102,7 @@ class RunningJobs:
         self.decider.waits(run, now)
 
     def _pause(self, run: Run, now: float) -> None:
-        """It is saved and stopped if it runs, and waits no more until it is resumed."""
+        """Save and stop a job if it runs; it waits no more until it is resumed."""
         if run.running:
             self._release(run, now)
         else:

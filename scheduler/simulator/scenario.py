@@ -95,7 +95,7 @@ class Scenario:
         return offered_gpus(pairs, self.trace.span_s) / self.cluster.total_gpus
 
     def alone_s(self, job: TraceJob) -> float:
-        """How long it truly runs as submitted, start-up apart, on the quickest pool."""
+        """The true duration of a job as submitted, start-up apart, on the quickest pool."""
         return self._alone_s[job.job_id]
 
     def truth(self, level: Fidelity) -> GroundTruth:

@@ -1,4 +1,4 @@
-"""How a simulation is run, apart from trace, cluster and policy."""
+"""Settings of a simulation, apart from trace, cluster and policy."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class SimulationSettings:
     tick_s: float = 0.0
 
     def round_of(self, policy: Policy) -> float | None:
-        """How long its rounds last."""
+        """The length of a policy's rounds."""
         return policy.round_s if self.round_s is None else self.round_s
 
     def restart_of(self, run: Run) -> float:

@@ -17,7 +17,7 @@ class Blame(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FailureCause:
-    """One cause. `sentence` may name what the rule found: `{0}`."""
+    """A cause of failure. `sentence` may name what the rule found: `{0}`."""
 
     name: str
     blame: Blame

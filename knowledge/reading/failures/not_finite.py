@@ -1,4 +1,4 @@
-"""Where a training went on without a number for its loss or gradient."""
+"""The step from which a training had no number for its loss or gradient."""
 
 from __future__ import annotations
 

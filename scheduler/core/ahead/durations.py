@@ -1,4 +1,4 @@
-"""How long jobs may take: quantiles of promises and of time left.
+"""Possible durations of jobs: quantiles of promises and of time left.
 
 A duration is lognormal on either side of its predicted value, so that its 80 % interval is as predicted.
 """

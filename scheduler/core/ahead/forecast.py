@@ -144,7 +144,7 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def misses(interval: Interval, actual: float) -> tuple[float | None, float | None]:
-    """How far a forecast was off, below and above, in distances of its bounds.
+    """The error of a forecast, below and above, in distances of its bounds.
 
     None on the other side.
     """

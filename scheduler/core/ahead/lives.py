@@ -12,7 +12,7 @@ LEAST_WORK = 1e-6  # of a job that runs although its steps are done: it still sa
 
 
 class PlayedJob:
-    """One job in one play.
+    """The life of a job in one play.
 
     info: as it was at `counted_at`, when it last started or stopped. luck: its standard normal deviate.
     While it runs, it makes progress from `moves_at` to `ends_at`. `turn` rises with every start and stop.
@@ -34,7 +34,7 @@ class PlayedJob:
         self.turn = 0
 
     def resume(self, now: float, left: Interval | None) -> None:
-        """It runs already when the play begins.
+        """Go on with a job that runs already when the play begins.
 
         left: what it has left, if that was measured.
         """
@@ -67,7 +67,7 @@ class PlayedJob:
         return Spread(option.duration_s, self.unknown_s).at(self.luck)
 
     def start(self, now: float, option: Option, gpus: tuple[GpuId, ...]) -> None:
-        """It holds these GPUs from now on."""
+        """Hold these GPUs from now on."""
         ran = self.info.first_started_at
         self.info = replace(
             self.info,
@@ -82,7 +82,7 @@ class PlayedJob:
         self._moves(now, now + delay_s, self.info.work_left * self.whole_s(option))
 
     def stop(self, now: float, *, preempted: bool) -> None:
-        """It waits again, with its work saved."""
+        """Wait again, with the work saved."""
         seen = self.seen(now)
         self.info = replace(
             seen,

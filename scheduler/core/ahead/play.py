@@ -44,7 +44,7 @@ class Lived(NamedTuple):
 
 
 class QueuePlay:
-    """One draw. `run` plays it, and returns the lives of the jobs that wait now.
+    """A play of one draw. `run` returns the lives of the jobs that wait now.
 
     The truth of a play is drawn once a job, so that a job which is slower than promised is so on all GPUs.
     Running jobs are measured: the policy sees the drawn time that they have left.
@@ -76,7 +76,7 @@ class QueuePlay:
         self._wake(self.now)
 
     def run(self, more: Callable[[], bool] = lambda: True) -> dict[str, Lived]:
-        """QueuePlay until nothing is open.
+        """Play until nothing is open.
 
         more: asked before each decision; the play ends where it says no, with what has happened by then.
         """

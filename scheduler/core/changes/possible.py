@@ -51,7 +51,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PossibleChange:
-    """One change, and the queue with it.
+    """A change, and the queue with it.
 
     subject: what it is about: a class, the name of a field, a job, a window. change: the body that the verb
     `change` takes, in JSON values; empty where it is no change of the job itself.
@@ -104,7 +104,7 @@ def possible_changes(given: PlayInput, job: JobInfo, options: OpenOptions) -> li
 
 
 def _placements(given: PlayInput, job: JobInfo, anywhere: Sequence[Option]) -> Iterator[PossibleChange]:
-    """One bundle alone: the fastest that are idle now, and the smallest others."""
+    """Changes to one bundle alone: the fastest idle ones, and the smallest others."""
     free, bundles = FreeGpus(given.state.nodes), _by_bundle(affordable(anywhere, job.budget))
     possible = {key: found for key, found in bundles.items() if any(free.could_hold(o, job) for o in found)}
     possible = {key: found for key, found in possible.items() if {o.key for o in job.options} != {key}}

@@ -26,7 +26,7 @@ Share = Callable[[int], More]  # of so many plays that are still to come: these 
 
 @dataclass(slots=True)
 class TriedChange:
-    """One change in every play so far.
+    """The results of a change in every play so far.
 
     lives: of the job. others: of all that wait now, without the change and with it. options: with which the
     job ran last; None where it did not start. gains: seconds by which it started sooner than without the
@@ -60,7 +60,7 @@ class Trials:
     unfinished: float = 0.0  # without a change
 
     def add(self, without: _Played, played: Sequence[_Played]) -> None:
-        """One more play of the queue as it is, and of each change."""
+        """Play the queue once more as it is, and with each change."""
         self.as_it_is.append(without.lives)
         self.options.append(without.option)
         for tried, one in zip(self.changes, played, strict=True):

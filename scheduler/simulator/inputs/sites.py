@@ -1,4 +1,4 @@
-"""Where the GPUs of simulated nodes sit, told by how many share what.
+"""Sites of the GPUs of simulated nodes, by how many share a socket or switch.
 
 `/socket=4/numa=4/pcie=2`: of the GPUs of each node, in the order of their indices, four share a socket and a
 NUMA node, two a PCIe switch. The names are the levels of REST and of traces.

@@ -21,7 +21,7 @@ from scheduler.core.types import Topology
 
 @record
 class TraceJob:
-    """One job as submitted.
+    """A job as submitted.
 
     Either `duration_s` (at `gpus`) or `profile` and `work` say how long it takes.
     """
@@ -75,7 +75,7 @@ class TraceJob:
 
     @property
     def closeness(self) -> tuple[Topology, TopologyLevel]:
-        """Whether its GPUs shall lie close together, and how close."""
+        """The closeness that it asks for its GPUs, and the level of it."""
         if not self.topology and not self.topology_level:
             return Topology.NONE, TopologyLevel.NODE
         level = TopologyLevel.of_word(self.topology_level) if self.topology_level else TopologyLevel.NODE

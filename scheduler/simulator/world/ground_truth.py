@@ -80,7 +80,7 @@ class GroundTruth(Protocol):
         return 1.0
 
     def fails_after_s(self, job: TraceJob, option: Option) -> float:
-        """How long an option that does not run holds its GPUs before that shows."""
+        """The time for which an option that does not run holds its GPUs."""
         return 0.0
 
     def stretches(self, job: TraceJob) -> bool:

@@ -17,7 +17,7 @@ from scheduler.simulator.inputs.cluster import Cluster, NodeGroup
 
 
 class SimulatedNode:
-    """One node; bit i of `free` says that nobody holds GPU i."""
+    """A simulated node; bit i of `free` says that nobody holds GPU i."""
 
     __slots__ = (
         "_view", "cannot_train", "free", "gpu_model", "id", "kind", "market", "memory_bytes", "price",
@@ -84,7 +84,7 @@ class Machines:
         return tuple([machine._view or machine.view() for machine in self.by_id.values()])
 
     def level(self, gpus: Collection[GpuId]) -> TopologyLevel | None:
-        """How close these GPUs lie; None if that makes no difference or is not known."""
+        """The level at which these GPUs lie; None if it is of no account or unknown."""
         if not self.sited:
             return None
         sites = {name: self.by_id[name].sites for name, _ in gpus}

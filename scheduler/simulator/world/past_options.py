@@ -55,7 +55,7 @@ def _holds(cluster: Cluster, bundle: Bundle) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PastTruth(RecordedTruth):
-    """How long jobs would have run with each of their options.
+    """The durations that jobs would have had with each of their options.
 
     Of other jobs, what was recorded.
     """

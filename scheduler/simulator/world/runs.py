@@ -1,4 +1,4 @@
-"""One job's life in a simulation.
+"""The life of a job in a simulation.
 
 It consists of progress, GPU time, and the job as policies see it.
 """
@@ -128,7 +128,7 @@ class Run:
         return gpus
 
     def run_left_s(self, now: float) -> float | None:
-        """How long it may still run; None: any time."""
+        """The time for which it may still run; None: any time."""
         if self.job.max_run_s is None:
             return None
         return self.job.max_run_s - self.ran_s - (now - self.since if self.running else 0.0)
@@ -144,7 +144,7 @@ class Run:
         self.charged = now
 
     def left_s(self, now: float, option: Option) -> float:
-        """How long it is predicted to run yet with the option that it holds."""
+        """The predicted time left with the option that it holds."""
         done = self.done
         if now > self.mark:
             done = min(done + self.rate * self.factor * (now - self.mark), self.until)

@@ -1,4 +1,4 @@
-"""Which public trace a file is, told by its columns, and how its rows become jobs."""
+"""Importers of public traces, chosen by the columns of a file."""
 
 from __future__ import annotations
 
