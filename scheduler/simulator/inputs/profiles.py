@@ -50,7 +50,7 @@ class Batches:
 
 
 class Application:
-    """Measurements of one application. Progress counts steps of the initial batch size."""
+    """Measurements of an application. Progress is steps of the initial batch size."""
 
     def __init__(self, name: str, validation: Iterable[Row]) -> None:
         self.name = name
