@@ -241,8 +241,10 @@ def _scores(options: Sequence[Option], goal: Goal, *, priced: bool) -> list[floa
 
     A tick asks for tens of thousands, and calls are most of their time.
     """
-    if goal is not Goal.BALANCED or priced:
+    if goal is not Goal.BALANCED:
         return [option.score(goal, priced=priced) for option in options]
+    if priced:
+        return [balanced(option.duration_s.value, option.cost.value) for option in options]
     times = [option.duration_s.value for option in options]
     return [
         balanced(time_s, time_s * option.config.number_gpus)

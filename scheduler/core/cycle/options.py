@@ -62,7 +62,10 @@ class CycleOptions:
         if job.work_left < self.spare_share:
             return True
         left_s = job.releases_in_s
-        return left_s is not None and left_s < self.spare_restarts * job.restart_s
+        if left_s is None:
+            return False
+        # Its GPUs are free sooner if it ends, or nearly so.
+        return left_s <= job.unsaved_s + job.restart_s or left_s < self.spare_restarts * job.restart_s
 
     def evictable(self, job: JobInfo, now: float) -> bool:
         """May this running job be stopped for one that ranks better?"""
@@ -70,8 +73,6 @@ class CycleOptions:
             return False
         if self.limit is not None and job.preemptions >= self.limit:
             return False
-        if job.releases_in_s is not None and job.releases_in_s <= job.unsaved_s + job.restart_s:
-            return False  # its GPUs are free sooner if it ends
         if self._spares(job):
             return False
         ran = now - job.holds.since

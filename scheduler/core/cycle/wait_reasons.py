@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.fit import FreeGpus
@@ -52,14 +52,18 @@ def busy(job: JobInfo, option: Option, free: FreeGpus, *, behind: str = "") -> W
     """
     count = free.count_for(option, job.avoids)
     apart = "" if job.topology is Topology.NONE else _apart(job, option, free)
-    text = apart or f"Needs {amount(option)}; {count} {'is' if count == 1 else 'are'} free."
     why = behind if behind and not apart else "It starts when running jobs release enough."
     code = WaitState.BEHIND if why == behind else WaitState.BUSY
-    said = f"{text} {why}"
+    said = f"{apart} {why}" if apart else _too_few(amount(option), count, why)
     more = job.dearer or job.closed or job.declined  # few have any
     return Wait(
         job.id, code, " ".join(filter(None, (said, job.dearer, job.closed, job.declined))) if more else said
     )
+
+
+@lru_cache(maxsize=1000)  # jobs that ask for as much are told the same
+def _too_few(amount: str, count: int, why: str) -> str:
+    return f"Needs {amount}; {count} {'is' if count == 1 else 'are'} free. {why}"
 
 
 def _apart(job: JobInfo, option: Option, free: FreeGpus) -> str:

@@ -144,7 +144,7 @@ class FairQueue:
 
     def expected(self, job: str, user: str) -> float | None:
         """The work that an unfinished job is queued with."""
-        if user not in self.users:
+        if user not in self.users or job not in self.users[user].jobs:
             return None
         found = self._served(user).jobs.get(job)
         return found[1] if found else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.fit import FreeGpus, Placement
 from scheduler.core.placement.levels import TopologyLevel, asked
-from scheduler.core.types import GpuId, Holding, JobInfo, NodeInfo
+from scheduler.core.types import GpuId, JobInfo, NodeInfo
 
 Place = tuple[str, str]  # (GPU model, node)
 
@@ -24,6 +24,20 @@ class Room:
 
     victims: tuple[JobInfo, ...]
     gpus: tuple[GpuId, ...]
+
+
+class _Victim(NamedTuple):
+    """A job that may be stopped, with what it holds on a node.
+
+    Sorted, the first ones keep their GPUs: better ranked, then dearer for each of them.
+    """
+
+    level: int
+    gain: float  # minus the GPU-seconds lost by stopping it, for each GPU here
+    rank: int
+    gpus: int
+    lost_gpu_s: float
+    job: JobInfo
 
 
 class _Harm(NamedTuple):
@@ -72,15 +86,16 @@ class Evictions:
         self.rank = {job.id: number for number, job in enumerate(order)}
         self._equals = [list(equals) for _, equals in groupby(order, key=level)]
         self.level = {job.id: number for number, equals in enumerate(self._equals) for job in equals}
-        self.by_place: dict[Place, dict[str, JobInfo]] = defaultdict(dict)
-        self.gpus_on: dict[tuple[str, str], int] = defaultdict(int)  # by job and node
+        self._held = {job.id: _held(job) for job in order}
+        self._on: dict[Place, list[_Victim]] = defaultdict(list)
         reachable: dict[Place, list[int]] = defaultdict(list)
         for job in order:
-            for model, node, index in _places(job):
-                self.by_place[model, node][job.id] = job
-                self.gpus_on[job.id, node] += 1
-                reachable[model, node].append(index)
-        # The GPUs free if every evictable job were gone: they only become fewer, so failures are remembered.
+            for place, indices in self._held[job.id].items():
+                self._on[place].append(self._victim(job, len(indices)))
+                reachable[place] += indices
+        for victims in self._on.values():
+            victims.sort()
+        # What would be free if every evictable job were gone: it only shrinks, so failures can be remembered.
         self.reachable = FreeGpus(
             (_with(node, reachable.get((node.gpu_model, node.id), ())) for node in nodes), free.placement
         )
@@ -172,61 +187,47 @@ class Evictions:
         known = self._harms[model, node]
         if share not in known:
             missing = share - len(self.free.pools[model].free[node])
-            victims = self._victims(self.by_place[model, node].values(), missing, node)
-            best = min((self.level[job.id] for job in victims), default=inf)
-            known[share] = _Harm(-best, sum(map(lost_gpu_s, victims)), victims)
+            victims = _victims(self._on[model, node], missing)
+            best = min((victim.level for victim in victims), default=inf)
+            lost_gpu_s = sum(victim.lost_gpu_s for victim in victims)
+            known[share] = _Harm(-best, lost_gpu_s, [victim.job for victim in victims])
         return known[share]
 
-    def _victims(self, jobs: Collection[JobInfo], missing: int, node: str | None = None) -> list[JobInfo]:
-        """Return the jobs that do not fit beside the missing GPUs.
-
-        The GPUs are those of the node, if it is given; the best jobs keep theirs first.
-        """
-        if missing <= 0:
-            return []
-        held = {job.id: self._held(job, node) for job in jobs}
-        room = sum(held.values()) - missing
-        victims = []
-        for job in sorted(jobs, key=lambda job: self._turn(job, held[job.id])):
-            if held[job.id] <= room:
-                room -= held[job.id]
-            else:
-                victims.append(job)
-        return victims
-
-    def _held(self, job: JobInfo, node: str | None = None) -> int:
-        """The GPUs that a job holds on the node, or on all."""
-        if node is None:
-            return len(job.holds.gpus) if job.holds else 0
-        return self.gpus_on.get((job.id, node), 0)
-
-    def _turn(self, job: JobInfo, gpus: int) -> tuple[float, float, int]:
-        """The smallest keeps its GPUs: better ranked, then dearer for each of them."""
-        return self.level[job.id], -lost_gpu_s(job) / gpus, self.rank[job.id]
+    def _victim(self, job: JobInfo, gpus: int) -> _Victim:
+        lost = lost_gpu_s(job)
+        return _Victim(self.level[job.id], -lost / gpus, self.rank[job.id], gpus, lost, job)
 
     def _anywhere(self, option: Option, avoids: frozenset[str]) -> list[JobInfo]:
         missing = option.gpus - self.free.count_for(option, avoids)
         unfit = self.reachable.pools[option.gpu_model].unfit(option, avoids)
-        jobs = {job.id: job for (model, node), found in self.by_place.items() for job in found.values()
+        jobs = {victim.job.id: victim.job for (model, node), found in self._on.items() for victim in found
                 if model == option.gpu_model and node not in unfit}  # fmt: skip
-        return self._victims(jobs.values(), missing)
+        return [victim.job for victim in _victims(self._in_turn(jobs.values()), missing)]
+
+    def _in_turn(self, jobs: Iterable[JobInfo]) -> list[_Victim]:
+        """The jobs with all that they hold, those first that keep it."""
+        return sorted(self._victim(job, len(job.holds.gpus)) for job in jobs if job.holds)
 
     def _reprieve(self, model: str, shares: dict[str, int]) -> list[JobInfo]:
         """Return the nodes' victims without those that the others make unnecessary.
 
-        The best ranked are spared first.
+        The best ranked are spared first. On one node nobody is: who did not fit there does not fit now.
         """
         victims = {job.id: job for n, share in shares.items() for job in self._harm(model, n, share).victims}
+        if len(shares) == 1:
+            return list(victims.values())
+        held = {job.id: Counter(node for node, _ in job.holds.gpus) for job in victims.values() if job.holds}
         pool = self.free.pools[model]
         spare = {
-            n: len(pool.free[n]) - share + sum(self._held(job, n) for job in victims.values())
+            n: len(pool.free[n]) - share + sum(gpus[n] for gpus in held.values())
             for n, share in shares.items()
         }
-        for job in sorted(victims.values(), key=lambda job: self._turn(job, self._held(job))):
-            if all(spare[n] >= self._held(job, n) for n in shares):
-                del victims[job.id]
+        for victim in self._in_turn(victims.values()):
+            gpus = held[victim.job.id]
+            if all(spare[n] >= gpus[n] for n in shares):
+                del victims[victim.job.id]
                 for n in shares:
-                    spare[n] -= self._held(job, n)
+                    spare[n] -= gpus[n]
         return list(victims.values())
 
     def _evict(self, victims: Iterable[JobInfo]) -> None:
@@ -237,8 +238,8 @@ class Evictions:
 
     def _forget(self, job: JobInfo) -> None:
         del self.rank[job.id]
-        for model, node in {(model, node) for model, node, _ in _places(job)}:
-            self.by_place[model, node].pop(job.id, None)
+        for model, node in self._held[job.id]:
+            self._on[model, node] = [found for found in self._on[model, node] if found.job is not job]
             self._changed(model, node)
 
     def _changed(self, model: str, node: str) -> None:
@@ -252,9 +253,28 @@ def lost_gpu_s(job: JobInfo) -> float:
     return (job.unsaved_s + job.restart_s) * len(job.holds.gpus if job.holds else ())
 
 
-def _places(job: JobInfo) -> list[tuple[str, str, int]]:
-    holds: Holding | None = job.holds
-    return [(holds.option.gpu_model, node, index) for node, index in holds.gpus] if holds else []
+def _victims(in_turn: Sequence[_Victim], missing: int) -> list[_Victim]:
+    """Return those whose GPUs do not fit beside the missing ones."""
+    if missing <= 0:
+        return []
+    room = sum(victim.gpus for victim in in_turn) - missing
+    victims = []
+    for victim in in_turn:
+        if victim.gpus <= room:
+            room -= victim.gpus
+        else:
+            victims.append(victim)
+    return victims
+
+
+def _held(job: JobInfo) -> dict[Place, list[int]]:
+    """The GPUs that a job holds, by place."""
+    found: dict[Place, list[int]] = {}
+    if job.holds:
+        model = job.holds.option.gpu_model
+        for node, index in job.holds.gpus:
+            found.setdefault((model, node), []).append(index)
+    return found
 
 
 def _with(node: NodeInfo, indices: Sequence[int]) -> NodeInfo:

@@ -9,7 +9,7 @@ corrected when the prediction changes. Source: scheduler.core.ordering.fair_queu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
 
@@ -18,7 +18,7 @@ from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.cycle.ranking import Ranking
 from scheduler.core.ordering.fair_queue import FairQueue
 from scheduler.core.remaining_work import remaining_gpu_s
-from scheduler.core.types import ClusterState, Description, JobInfo, Plan
+from scheduler.core.types import ClusterState, Description, Plan
 
 SEGMENT_S = 900.0
 CHANGED = 0.1  # a prediction that moved by more than this share corrects the queue
@@ -38,21 +38,21 @@ class Uwfq:
 
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Start jobs by their virtual deadlines; ties go to the earlier submission."""
-        known = [job for job in state.jobs if isfinite(remaining_gpu_s(job))]
-        queue = self.queue(state, known, now)
+        left = {job.id: remaining_gpu_s(job) for job in state.jobs}
+        queue = self.queue(state, left, now)
         deadlines = queue.deadlines()
         order = Ranking(state, lambda job: (deadlines.get(job.id, inf),), self.rules)
         actions = Cycle(state, now, self.rules, BEHIND).run(order)
-        present = {job.id for job in state.jobs}
-        queue.ended = {job: end for job, end in queue.ended.items() if job in present}
+        queue.ended = {job: end for job, end in queue.ended.items() if job in left}
         return Plan(actions, queue.as_memory())
 
-    def queue(self, state: ClusterState, jobs: Sequence[JobInfo], now: float) -> FairQueue:
+    def queue(self, state: ClusterState, left: Mapping[str, float], now: float) -> FairQueue:
         """Return the virtual queue at `now`.
 
         It includes the jobs that came since, in their order, and corrected predictions. One that was there
-        at the last decision, but may be considered only now, comes now.
+        at the last decision, but may be considered only now, comes now. left: GPU-seconds of each job.
         """
+        jobs = [job for job in state.jobs if isfinite(left[job.id])]
         gpus = float(sum(node.total for node in state.nodes if node.ready))
         new = not state.memory
         queue = FairQueue.from_memory(state.memory)
@@ -60,7 +60,7 @@ class Uwfq:
         seen_at = queue.at
         came = {job.id: job.submitted_at if job.submitted_at >= seen_at else now for job in jobs}
         for job in sorted(jobs, key=lambda job: (came[job.id], job.submitted_at, job.id)):
-            work = job.attained_gpu_s + remaining_gpu_s(job)
+            work = job.attained_gpu_s + left[job.id]
             expected = queue.expected(job.id, job.user)
             if expected is None and job.id not in queue.ended:
                 queue.advance(max(min(came[job.id], now), queue.at), gpus)
