@@ -95,7 +95,7 @@ class Evictions:
                 reachable[place] += indices
         for victims in self._on.values():
             victims.sort()
-        # What would be free if every evictable job were gone: it only shrinks, so failures can be remembered.
+        # The GPUs free if every evictable job were gone: they only become fewer, so failures are remembered.
         self.reachable = FreeGpus(
             (_with(node, reachable.get((node.gpu_model, node.id), ())) for node in nodes), free.placement
         )
