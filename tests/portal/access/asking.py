@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
@@ -59,6 +59,8 @@ class AccessMatrix:
     second: Side
     askers: Askers
     places: dict[str, str]
+    # One for all: each client would build the chain of middleware anew.
+    client: Client = field(default_factory=lambda: Client(raise_request_exception=False))
 
     def is_signed_in(self, role: str, address: str) -> bool:
         """Pages know sessions alone: a role that has none is nobody there."""
@@ -68,15 +70,16 @@ class AccessMatrix:
         """`token`: whose, where it is not the role's own."""
         for cache in caches.all():
             cache.clear()  # who knocks as often as this is asked to wait
-        client, headers = Client(raise_request_exception=False), {}
+        headers: dict[str, str] = {}
+        self.client.cookies.clear()
         if address.startswith(BY_TOKEN):
             if plain := self.askers.tokens.get(token or role):
                 headers["Authorization"] = f"Bearer {plain}"
         elif session := self.askers.sessions.get(role):
-            client.cookies[settings.SESSION_COOKIE_NAME] = session
+            self.client.cookies[settings.SESSION_COOKIE_NAME] = session
         path = self.filled(address)
         with transaction.atomic():
-            answer = client.generic(
+            answer = self.client.generic(
                 "GET" if method == "ANY" else method,
                 path,
                 headers=headers,
