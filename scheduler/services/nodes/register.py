@@ -22,6 +22,8 @@ from scheduler.services.nodes.state import block_node, note_node
 from scheduler.states import Block, NodeEventKind, NodeState
 from trainer.protocol import SUPPORTED_PROTOCOLS, Enrol, NodeFacts
 
+_GPU_FACTS = ("model", "memory_bytes", "uuid", "peak_flops", "bandwidth_bytes_s", "links", "site")
+
 
 @transaction.atomic
 def create_join_token(*, actor: User, now: datetime, lifetime_s: float = 3600, uses: int = 1) -> str:
@@ -110,20 +112,25 @@ def _write_facts(node: Node, facts: NodeFacts, now: datetime) -> None:
         link_speeds=[link._asdict() for link in links],
         link_problem=facts.link_problem,
     )
-    for gpu, model, site in zip_longest(facts.gpus, models, topology.sites):
-        Gpu.objects.update_or_create(
-            node=node,
-            index=gpu.index,
-            defaults={
-                "model": model,
-                "memory_bytes": gpu.memory_bytes,
-                "uuid": gpu.uuid,
-                "peak_flops": gpu.peak_flops,
-                "bandwidth_bytes_s": gpu.bandwidth_bytes_s,
-                "links": gpu.links,
-                "site": site._asdict() if site else None,
-            },
-        )
+    Gpu.objects.bulk_create(
+        [
+            Gpu(
+                node=node,
+                index=gpu.index,
+                model=model,
+                memory_bytes=gpu.memory_bytes,
+                uuid=gpu.uuid,
+                peak_flops=gpu.peak_flops,
+                bandwidth_bytes_s=gpu.bandwidth_bytes_s,
+                links=gpu.links,
+                site=site._asdict() if site else None,
+            )
+            for gpu, model, site in zip_longest(facts.gpus, models, topology.sites)
+        ],
+        update_conflicts=True,
+        unique_fields=("node", "index"),
+        update_fields=_GPU_FACTS,
+    )
     node.software = facts.software
     take_speed_tests(node=node, tests=facts.speed_tests, now=now)
 

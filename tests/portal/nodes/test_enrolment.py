@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from pytest_django.live_server_helper import LiveServer
 
 from portal.clock import database_now
@@ -20,7 +22,7 @@ from scheduler.services.nodes.register import create_join_token
 from scheduler.states import NodeState
 from tests.chaos.proxy import Proxies
 from tests.harness import world
-from tests.harness.fake_node import PROTOCOL, facts
+from tests.harness.fake_node import PROTOCOL, FakeNode, facts
 from tests.harness.threads import at_once
 from trainer.agent.portal_api.client import Portal
 from trainer.agent.portal_api.enrol import enrol, use_saved_token
@@ -95,3 +97,14 @@ def test_an_answer_that_is_lost_leaves_no_ghost_and_the_next_agent_is_the_same_n
     portal.close()
     node = Node.objects.get()
     assert (node.name, node.state) == ("box", NodeState.READY)
+
+
+@pytest.mark.django_db
+def test_many_gpus_take_no_more_queries_than_one() -> None:
+    queries = []
+    for slots in (1, 2, 8):  # the first reads the catalogue as well
+        token = join_token()
+        with CaptureQueriesContext(connection) as asked:
+            FakeNode.join(token, name=f"box of {slots}", slots=slots)
+        queries.append(len(asked))
+    assert queries[1] == queries[2] < 50
