@@ -1,21 +1,36 @@
 """A node without GPUs or processes.
 
-It speaks the real protocol through the real endpoint.
+It speaks the real protocol through the real endpoint. Most tests begin with one that has joined: the first of
+a kind enrols and reports as an agent does, and the rows that this leaves are copied for all later ones, with
+names, tokens and times of their own. `tests/scheduler/nodes/test_joined.py` compares both ways.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
+from django.db import transaction
+from django.db.models import DateTimeField, Model, Q
 from django.test import Client
 
+from knowledge.catalogue.portal_catalogue import portal_catalogue
+from portal.accounts.models import AuditEntry, User
+from portal.accounts.services import digest_of
+from portal.clock import database_now
+from scheduler.models import Gpu, JoinToken, Node, NodeEvent
+from scheduler.models.ids import new_node_id
+from scheduler.services.nodes.register import create_join_token
 from trainer import protocol_parsing
 from trainer.protocol import ClaimOrder, SyncReply
 
 PROTOCOL = 1
+COPIED = {"slots", "model", "memory_bytes", "heard"}  # with other facts a node takes the endpoint
 
 
 def facts(slots: int = 2, model: str = "cpu", memory_bytes: int = 8 << 30, **more: Any) -> dict[str, Any]:
@@ -136,3 +151,80 @@ def result(**values: Any) -> dict[str, Any]:
         "peak_memory_bytes": 2 * 10**8, "final_loss": 1.5, "software": {"torch": "2.13.0"},
     }  # fmt: skip
     return {"kind": "result", "body": {**body, **values}}
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The rows that a node left when it joined."""
+
+    node: Node
+    token: JoinToken
+    of_node: Sequence[Gpu | NodeEvent]
+    audit: Sequence[AuditEntry]
+
+
+_left: dict[tuple[object, ...], Left] = {}
+
+
+def joined(admin: User, name: str, **of_facts: Any) -> FakeNode:
+    """A node that has joined with a token of the administrator."""
+    if not of_facts.keys() <= COPIED:
+        return through_the_endpoint(admin, name, **of_facts)
+    # The catalogue of this test decides what its GPU is called.
+    kind = (portal_catalogue().gpu_key(of_facts.get("model", "cpu")), *sorted(of_facts.items()))
+    if kind not in _left:
+        made = through_the_endpoint(admin, name, **of_facts)
+        if Node.objects.get(pk=made.node_id).name == name:
+            _left[kind] = _rows_of(made, admin)
+        return made
+    if Node.present.filter(name=name).exists():  # the endpoint numbers it
+        return through_the_endpoint(admin, name, **of_facts)
+    return _copied(_left[kind], admin, name)
+
+
+def through_the_endpoint(admin: User, name: str, **of_facts: Any) -> FakeNode:
+    """As an agent joins."""
+    return FakeNode.join(create_join_token(actor=admin, now=database_now()), name=name, **of_facts)
+
+
+def _rows_of(made: FakeNode, admin: User) -> Left:
+    return Left(
+        node=Node.objects.get(pk=made.node_id),
+        token=JoinToken.objects.get(created_by=admin),
+        of_node=[
+            *Gpu.objects.filter(node=made.node_id),
+            *NodeEvent.objects.filter(node=made.node_id).order_by("pk"),
+        ],
+        audit=list(AuditEntry.objects.filter(Q(actor=admin) | Q(target=made.node_id)).order_by("pk")),
+    )
+
+
+def _copied(left: Left, admin: User, name: str) -> FakeNode:
+    now, pk, token = database_now(), new_node_id(), "fnode-" + secrets.token_urlsafe(32)
+    made = FakeNode(Client(), pk, token)
+    of_admin = {"actor_id": admin.pk, "actor_name": admin.username}
+    of_node = [_copy(row, now, node_id=pk) for row in left.of_node]
+    with transaction.atomic():
+        lifetime = left.token.expires_at - left.token.created_at
+        joining = {"created_by_id": admin.pk, "token_hash": digest_of(secrets.token_urlsafe(24))}
+        _copy(left.token, now, **joining, expires_at=now + lifetime).save(force_insert=True)
+        _copy(left.node, now, pk=pk, name=name, token_hash=digest_of(token)).save(force_insert=True)
+        for model in (Gpu, NodeEvent):
+            model.objects.bulk_create([row for row in of_node if isinstance(row, model)])
+        AuditEntry.objects.bulk_create(
+            _copy(entry, now, **of_admin) if entry.actor_id else _copy(entry, now, node=name, target=pk)
+            for entry in left.audit
+        )
+    return made
+
+
+def _copy(row: Model, now: datetime, **changed: Any) -> Model:
+    """Return a new row with the values of another; its times are now."""
+    fields = [field for field in row._meta.concrete_fields if not field.primary_key]
+    values = {field.attname: getattr(row, field.attname) for field in fields}
+    times = {
+        field.attname: now
+        for field in fields
+        if isinstance(field, DateTimeField) and values[field.attname] is not None
+    }
+    return type(row)(**values | times | changed)

@@ -21,10 +21,10 @@ from scheduler.models import Allocation, Attempt, DatasetFile, Epoch, Job, Node
 from scheduler.services.files.uploads import store_file
 from scheduler.services.jobs.verbs import submit_job
 from scheduler.services.nodes.price import set_price as change_price
-from scheduler.services.nodes.register import create_join_token, update_facts
+from scheduler.services.nodes.register import update_facts
 from scheduler.services.web_beat import note_web_beat
 from scheduler.states import NodeState
-from tests.harness.fake_node import FakeNode, facts
+from tests.harness.fake_node import FakeNode, facts, joined
 from trainer.protocol_parsing import parse_facts
 
 _numbers = itertools.count(1)
@@ -48,9 +48,9 @@ def data_file(owner: User, rows: int = 20, *, filename: str = "data.jsonl") -> D
     return store_file(owner=owner, stream=stream, filename=filename, now=database_now())
 
 
-def fake_node(*, name: str = "", **facts: Any) -> FakeNode:
-    token = create_join_token(actor=admin(), now=database_now())
-    return FakeNode.join(token, name=name or f"node{next(_numbers)}", **facts)
+def fake_node(*, name: str = "", **of_facts: Any) -> FakeNode:
+    """A node that has joined."""
+    return joined(admin(), name or f"node{next(_numbers)}", **of_facts)
 
 
 def declare_sites(node: FakeNode, slots: int) -> None:
