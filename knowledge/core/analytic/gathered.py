@@ -39,8 +39,8 @@ def of_start(c: ConfigTable) -> Array:
 def of_whole_gradients(c: ConfigTable) -> Array:
     """Bytes of gradients that wait, whole, for a step's last micro-step, (n,).
 
-    With accumulation Accelerate leaves them whole on each GPU (`no_sync` of PyTorch's FSDP: "will accumulate
-    the full model gradients (instead of gradient shards)"). Our trainer reduces in every micro-step.
+    With accumulation Accelerate calls `no_sync` of PyTorch's FSDP, which leaves them whole on each GPU until
+    then. Our trainer reduces in every micro-step.
     """
     whole = _sharded(c) & (c.accumulation > 1) & ~c.adapter & ~c.ours
     return np.where(whole, _width(c) * (c.parameters - c.apart), 0.0)
@@ -50,8 +50,8 @@ def of_step(c: ConfigTable, stored: Array | float) -> Array:
     """Bytes of the copies that an optimiser makes while it updates weights, (n,).
 
     PyTorch's AdamW works on all tensors of a GPU at once unless it is fused, and holds one more copy of what
-    it updates ("foreach ... uses ~ sizeof(params) more peak memory"). Paged and 8-bit states are updated in
-    place. stored: bytes of a weight that learns.
+    it updates (its `foreach`). Paged and 8-bit states are updated in place. stored: bytes of a weight that
+    learns.
     """
     copied = ~c.adapter & ~c.ours & ~c.paged & ~c.cpu & (c.state_bytes != 6)
     return np.where(copied, stored * c.parameters / c.shards, 0.0)

@@ -110,10 +110,8 @@ class FreeGpus:
         ]
 
     def _holds(self, pool: FreeGpuIndex, option: Option, job: JobInfo | None, level: TopologyLevel) -> bool:
-        shares, (only_node, avoids) = (
-            self.shares(option),
-            (job.only_node, job.avoids) if job else (None, NONE),
-        )
+        shares = self.shares(option)
+        only_node, avoids = (job.only_node, job.avoids) if job else (None, NONE)
         return self._fit(shares, pool.sizes(option, only_node, avoids | pool.never(level, shares[0])))
 
     def suited(self, option: Option) -> frozenset[str] | None:
