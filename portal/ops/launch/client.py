@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,17 @@ class ApiError(Exception):
     """The portal refused; the message is the portal's."""
 
 
+class Unavailable(ApiError):
+    """The portal is busy or restarts, and says to try again."""
+
+
+AWAY = (httpx.TransportError, Unavailable)  # for a moment
+
+
 class PortalClient:
     """One person's access to a portal.
 
-    It waits out short silences: a restarting server is not an error.
+    Where it waits for something, a server that restarts or is busy for a moment is no error.
     """
 
     def __init__(self, url: str, token: str, *, timeout_s: float = 30.0) -> None:
@@ -45,7 +53,8 @@ class PortalClient:
         except (ValueError, KeyError, TypeError):
             message = response.text[:200]
         request = response.request
-        raise ApiError(f"{request.method} {request.url.path}: {response.status_code} {message}")
+        error = Unavailable if response.status_code == httpx.codes.SERVICE_UNAVAILABLE else ApiError
+        raise error(f"{request.method} {request.url.path}: {response.status_code} {message}")
 
     def upload(self, path: Path) -> str:
         """The id under which the portal now holds this file."""
@@ -68,9 +77,10 @@ class PortalClient:
         """
         end = time.monotonic() + timeout_s
         while time.monotonic() < end:
-            nodes = self.get("nodes/")["data"]
-            if any(node["state"] == "ready" and name in ("", node["name"]) for node in nodes):
-                return
+            with suppress(*AWAY):
+                nodes = self.get("nodes/")["data"]
+                if any(node["state"] == "ready" and name in ("", node["name"]) for node in nodes):
+                    return
             time.sleep(0.2)
         raise TimeoutError(f"no node became ready within {timeout_s:g} s; see the agent's log")
 
@@ -88,11 +98,8 @@ class PortalClient:
         """
         end, job = time.monotonic() + timeout_s, {}
         while time.monotonic() < end:
-            try:
+            with suppress(*AWAY):
                 job = self.job(job_id)
-            except httpx.TransportError:
-                pass  # the server is away for a moment
-            else:
                 if until(job):
                     return job
             time.sleep(every_s)
