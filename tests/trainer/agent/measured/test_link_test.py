@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.trainer.agent.measured.idle_nodes import node_folder, workshop
 from trainer.agent import link_test
-from trainer.agent.claims.prepare import RunPreparation
 from trainer.agent.executors.process import ProcessExecutor
 from trainer.agent.node.measured import link_tests
 from trainer.agent.node.measured.link_tests import pairs
-from trainer.agent.node.network import Site
 from trainer.agent.storage.folder import NodeFolder
 from trainer.protocol import DeclaredSite, GpuFacts, NodeFacts
 from trainer.self_tests import LinkTest
@@ -47,21 +45,12 @@ MEASURED = tuple(
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NodeFolder:
     monkeypatch.setattr(link_test, "PROGRAM", ("-c", PROGRAM))
-    made = NodeFolder(tmp_path / "node")
-    made.prepare()
-    return made
+    return node_folder(tmp_path)
 
 
 def measured(folder: NodeFolder, mode: str = "well", facts: NodeFacts = FACTS) -> NodeFacts:
     (folder.root / "mode").write_text(mode)
-    workshop = RunPreparation(
-        folder=folder,
-        command=(sys.executable, "-m", "trainer.run"),
-        gpus=facts.gpus,
-        cores=facts.cores,
-        site=Site(portal="http://127.0.0.1:1"),
-    )
-    return link_test.with_links(facts, workshop, ProcessExecutor())
+    return link_test.with_links(facts, workshop(folder, facts), ProcessExecutor())
 
 
 def starts(folder: NodeFolder) -> int:

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.trainer.agent.measured.idle_nodes import node_folder, workshop
 from trainer.agent import speed_test
-from trainer.agent.claims.prepare import RunPreparation
 from trainer.agent.executors.base import Launch
 from trainer.agent.executors.process import ProcessExecutor
 from trainer.agent.node.measured import speed_tests
-from trainer.agent.node.network import Site
 from trainer.agent.storage.folder import NodeFolder
 from trainer.protocol import GpuFacts, NodeFacts
 from trainer.self_tests import SpeedTest
@@ -67,20 +66,12 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> NodeFolder:
-    made = NodeFolder(tmp_path / "node")
-    made.prepare()
-    return made
+    return node_folder(tmp_path)
 
 
 def measured(folder: NodeFolder, mode: str = "steady", facts: NodeFacts = FACTS) -> tuple[SpeedTest, ...]:
-    workshop = RunPreparation(
-        folder=folder,
-        command=(sys.executable, "-c", TRAINER, mode),
-        gpus=facts.gpus,
-        cores=facts.cores,
-        site=Site(portal="http://127.0.0.1:1"),
-    )
-    return speed_test.run_due(facts, workshop, ProcessExecutor())
+    prepared = workshop(folder, facts, (sys.executable, "-c", TRAINER, mode))
+    return speed_test.run_due(facts, prepared, ProcessExecutor())
 
 
 def starts(folder: NodeFolder) -> int:
@@ -151,14 +142,8 @@ def test_what_a_killed_agent_left_is_ended_first(folder: NodeFolder) -> None:
 
 
 def test_a_command_that_cannot_be_started_is_a_problem_of_the_test_alone(folder: NodeFolder) -> None:
-    workshop = RunPreparation(
-        folder=folder,
-        command=("/nowhere/python",),
-        gpus=FACTS.gpus,
-        cores=3,
-        site=Site(portal="http://127.0.0.1:1"),
-    )
-    (test,) = speed_test.run_due(FACTS, workshop, ProcessExecutor())
+    prepared = workshop(folder, FACTS, ("/nowhere/python",))
+    (test,) = speed_test.run_due(FACTS, prepared, ProcessExecutor())
     assert "/nowhere/python" in test.problem
 
 

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.trainer.agent.measured.idle_nodes import node_folder, workshop
 from tests.trainer.agent.measured.test_link_test import FACTS
-from trainer.agent.claims.prepare import RunPreparation
 from trainer.agent.executors.process import ProcessExecutor
 from trainer.agent.link_test import with_links
-from trainer.agent.node.network import Site
-from trainer.agent.storage.folder import NodeFolder
 from trainer.train.distributed.links import speed
 
 
 def test_an_agent_measures_its_slots(tmp_path: Path) -> None:
-    folder = NodeFolder(tmp_path / "node")
-    folder.prepare()
-    workshop = RunPreparation(
-        folder=folder,
-        command=(sys.executable, "-m", "trainer.run"),
-        gpus=FACTS.gpus,
-        cores=FACTS.cores,
-        site=Site(portal="http://127.0.0.1:1"),
-    )
-    facts = with_links(replace(FACTS, gpus=FACTS.gpus[:2]), workshop, ProcessExecutor())
+    two = replace(FACTS, gpus=FACTS.gpus[:2])
+    facts = with_links(two, workshop(node_folder(tmp_path), two), ProcessExecutor())
     assert facts.link_problem == ""
     (test,) = facts.link_tests
     assert (test.first, test.second) == (0, 1)
