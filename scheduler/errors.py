@@ -23,6 +23,10 @@ SchedulerError
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import TypeVar
+
+State = TypeVar("State", bound=StrEnum)
 
 
 class SchedulerError(Exception):
@@ -61,6 +65,12 @@ class IllegalTransition(SchedulerError):
     def __init__(self, message: str, state: str, fields: Mapping[str, str] | None = None) -> None:
         self.state, self.fields = state, dict(fields or {})
         super().__init__(message)
+
+
+def check_transition(what: str, old: State, to: State, table: Mapping[State, frozenset[State]]) -> None:
+    """Raise IllegalTransition where a table of states forbids the move."""
+    if to not in table[old]:
+        raise IllegalTransition(f"A {what} that is {old} cannot become {to}.", old)
 
 
 class StaleJob(SchedulerError):

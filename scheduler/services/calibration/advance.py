@@ -22,7 +22,7 @@ from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.domain.types import Config
 from knowledge.models import Execution
 from knowledge.recommendations.recommender import RecommendationFailed
-from scheduler.errors import IllegalTransition, SchedulerError
+from scheduler.errors import IllegalTransition, SchedulerError, check_transition
 from scheduler.models import Calibration, Job
 from scheduler.selectors.cluster.calibrations import measured, open_calibrations, unfinished_jobs
 from scheduler.services.calibration.plan import submit
@@ -165,9 +165,7 @@ def _stop(calibration: Calibration, outcome: CalibrationState, reason: str = "")
 
 def move(calibration: Calibration, to: CalibrationState, **values: Any) -> None:
     """Raises IllegalTransition by the table, CalibrationReplaced as `_write` does."""
-    state = CalibrationState(calibration.state)
-    if to not in CALIBRATION_TRANSITIONS[state]:
-        raise IllegalTransition(f"A calibration that is {state} cannot become {to}.", state)
+    check_transition("calibration", CalibrationState(calibration.state), to, CALIBRATION_TRANSITIONS)
     _write(calibration, state=to, **values)
 
 

@@ -15,7 +15,7 @@ from django.db.models.functions import Greatest
 
 from portal.accounts.models import User
 from scheduler import hints
-from scheduler.errors import IllegalTransition, NotFound, StaleJob
+from scheduler.errors import NotFound, StaleJob, check_transition
 from scheduler.models import Job, JobEvent
 from scheduler.selectors.analysis.period import Seconds
 from scheduler.states import QUEUED, TERMINAL, TRANSITIONS, JobEventKind, JobState, StopFor, public_state
@@ -64,8 +64,8 @@ def move_job(
     """
     old = JobState(job.state)
     raises_stop = old is to is JobState.STOPPING and stop_for is StopFor.CANCEL
-    if to not in TRANSITIONS[old] and not raises_stop:
-        raise IllegalTransition(f"A job that is {old} cannot become {to}.", old)
+    if not raises_stop:
+        check_transition("job", old, to, TRANSITIONS)
     if to in TERMINAL:
         columns.update(ended_at=now, wait_code="", wait_text="")
     if to not in (JobState.STARTING, JobState.RUNNING):

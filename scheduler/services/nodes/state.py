@@ -16,7 +16,7 @@ from portal.accounts.models import User
 from portal.accounts.services import audit
 from scheduler import hints
 from scheduler.core.market.types import NodeTerms
-from scheduler.errors import Conflict, IllegalTransition
+from scheduler.errors import Conflict, check_transition
 from scheduler.models import Node, NodeEvent
 from scheduler.states import NODE_TRANSITIONS, STANDING, Block, NodeEventKind, NodeState
 
@@ -242,8 +242,7 @@ def move_node(
     Nothing happens if it moved since the caller saw it. Raises IllegalTransition if the table
     forbids it.
     """
-    if to not in NODE_TRANSITIONS[NodeState(node.state)]:
-        raise IllegalTransition(f"A node that is {node.state} cannot become {to}.", node.state)
+    check_transition("node", NodeState(node.state), to, NODE_TRANSITIONS)
     here = Node.present.filter(pk=node.pk, state=node.state)
     if here.update(
         state=to, state_since=now, reason=reason[:500], until=until, state_by=actor, block_kind=block_kind

@@ -18,7 +18,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
 from scheduler import hints
-from scheduler.errors import IllegalTransition
+from scheduler.errors import check_transition
 from scheduler.models import Simulation
 from scheduler.services.simulations.own_past import as_it_would_run, own_past
 from scheduler.services.simulations.reproduction import reproduction
@@ -143,9 +143,7 @@ def finish_policy(
 
 
 def _end(simulation: Simulation, to: SimulationState, message: str, now: datetime) -> None:
-    state = SimulationState(simulation.state)
-    if to not in SIMULATION_TRANSITIONS[state]:
-        raise IllegalTransition(f"A simulation that is {state} cannot become {to}.", state)
+    check_transition("simulation", SimulationState(simulation.state), to, SIMULATION_TRANSITIONS)
     _write(simulation, state=to, message=message[:1000], ended_at=now, leased_until=None)
     log.info("simulation ended", extra={"simulation": simulation.pk, "state": to.value})
 
