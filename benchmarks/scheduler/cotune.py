@@ -45,10 +45,7 @@ from scheduler.simulator.world.predictions import lognormal_sigma
 CLUSTER = parse_cluster(f"{GPU}:4x8")
 LOADS = (0.5, 0.7, 0.9, 1.1)
 ERRORS = (0.0, 0.05, 0.1, 0.2, 0.4)
-WORK_S, WORK_SIGMA = (
-    1800.0,
-    1.0,
-)  # work: tokens that the reference does in a lognormal time (median, spread of ln)
+WORK_S, WORK_SIGMA = 1800.0, 1.0  # the work takes the reference a lognormal time: median, spread of ln
 STARTUP_S, FAILS_AFTER_S = 60.0, 180.0  # loading the model; until an option that does not fit has failed
 SIA_ROUND_S = 300.0
 FIFO, EASY, SIA = DISTRIBUTED, POLICIES["easy"], POLICIES["sia"]

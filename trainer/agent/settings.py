@@ -244,7 +244,8 @@ def _add_trainings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-speed-test",
         action="store_true",
-        help="measure no training steps before the node joins; its first jobs are promised from data sheets",
+        help="measure neither training steps nor links before the node joins; first jobs are promised from"
+        " data sheets",
     )
     parser.add_argument(
         "--stop-grace",

@@ -14,14 +14,14 @@ from scheduler.core.divide.relaxation import relax
 TABLE_CELLS = 5_000_000  # above, a program is quicker
 GAP = 1e-4  # so close to the best possible cost is the choice, as a share of it
 CORE, WIDER = 0.003, 4.0  # of the largest gain: columns so close to the best of their job are tried first
-PROVEN = 10_000  # columns; above, the choice may do that a wider search makes no better than by the gap
+PROVEN = 10_000  # columns; above, a choice is enough that a wider search betters by the gap at most
 
 
 def assign(columns: Columns, table_limit: int = TABLE_CELLS) -> list[int]:
     """The chosen columns, in order.
 
-    Exact for few jobs on few GPUs; else so close to a bound that no choice undercuts, and greedy if the
-    solver gives up.
+    Exact for few jobs on few GPUs. Else it costs at most the gap more than the best, and with very many
+    columns hardly more; greedy if the solver gives up.
     """
     able = (columns.costs < 0) & (columns.uses <= columns.capacity[:, None]).all(axis=0)
     useful = columns.where(able)

@@ -37,7 +37,8 @@ from scheduler.core.types import (
     Wait,
 )
 
-End = tuple[float, tuple[GpuId, ...], Option]  # (time, released GPUs, option)
+# (time, released GPUs, option); ordered by these, as no two running jobs hold the same GPUs
+End = tuple[float, tuple[GpuId, ...], Option]
 
 
 @dataclass(frozen=True, slots=True)
