@@ -141,8 +141,8 @@ class ConfigTable:
     def apart(self) -> Array:
         """Weights of experts that GPUs share.
 
-        FSDP leaves them out: as many GPUs hold a copy together, and others another copy (ScatterMoE of
-        fms-acceleration: "default of 1 means experts are not sharded and operate in pure replication").
+        FSDP leaves them out: as many GPUs hold a copy together, and others another copy. With a degree of 1
+        ScatterMoE of fms-acceleration replicates them on every GPU.
         """
         routed = self.layers * self.experts * self.mlp_matrices * self.hidden * self.expert_width
         return np.where(self.fsdp & (self.expert_parallel > 0), routed, 0.0)
