@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.ordering.tardiness_rules import edd, mdd, mddc, tardiness
+from scheduler.core.ordering.tardiness_rules import TRAINED_MEAN, edd, mdd, mddc, tardiness
 from scheduler.core.policies.tardiness import better_of_both
 from scheduler.core.types import Start
 from tests.scheduler.core.clusters import decide, job, node, option
@@ -49,6 +49,44 @@ def test_sequences_are_whole_and_never_better_than_the_oracle(jobs: list[tuple[i
         assert tardiness(order, p, d) >= least(p, d) - 1e-9
     both = tardiness(better_of_both(p, d, 0.0), p, d)
     assert both == min(tardiness(mdd(p, d), p, d), tardiness(mddc(p, d), p, d))
+
+
+def plainly(p: np.ndarray, d: np.ndarray, t: float, corrected: bool) -> list[int]:
+    """MDD or MDDC as defined: the due dates of all jobs that are left, at each turn."""
+    scale = TRAINED_MEAN / p.mean() if corrected else 1.0
+    by_duration = sorted(range(len(p)), key=lambda job: p[job]) if corrected else range(len(p))
+    p, d, t, left, order = p * scale, d * scale, t * scale, list(by_duration), []
+    while left:
+        longest, mean = max(p[left]), p[left].mean()
+
+        def due(job: int, t: float = t, longest: float = longest, mean: float = mean) -> float:
+            if not corrected:
+                return float(max(t + p[job], d[job]))
+            ratio = min(p[job] / (t + longest), 1.0) ** 2
+            return float(max(1.1 * p[job] + t, d[job]) * (1 + ratio / (1 + ratio)) + p[job] / (t + mean))
+
+        order.append(min(left, key=due))
+        left.remove(order[-1])
+        t += p[order[-1]]
+    return order
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 50), st.integers(0, 600)), min_size=1, max_size=30), st.integers(0, 99)
+)
+@settings(max_examples=60, deadline=None)
+def test_orders_are_those_of_the_definition(jobs: list[tuple[int, int]], start: int) -> None:
+    p, d = (np.array(column, float) for column in zip(*jobs, strict=True))
+    assert mdd(p, d, start) == plainly(p, d, start, corrected=False)
+    assert mddc(p, d, start) == plainly(p, d, start, corrected=True)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-3, 1e-2, 0.1, 1.0])
+def test_orders_are_those_of_the_definition_where_many_are_due_at_nearly_the_same_time(spread: float) -> None:
+    drawn = np.random.default_rng(1)
+    p, d = drawn.lognormal(3, 1, 200), 1e4 * (1 + spread * drawn.random(200))
+    assert mdd(p, d, 5.0) == plainly(p, d, 5.0, corrected=False)
+    assert mddc(p, d, 5.0) == plainly(p, d, 5.0, corrected=True)
 
 
 def test_a_late_job_is_put_off_when_that_saves_more_of_the_others() -> None:
