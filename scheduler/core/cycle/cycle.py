@@ -161,7 +161,8 @@ class Cycle:
             self.closed = True
         elif self.rules.blocks is HeadOfLine.MODELS:
             for option in options:
-                self._withhold(option)
+                if option.gpu_model not in self.taken:
+                    self._withhold(option)
         if self.state.explain:
             self._wait(
                 wait_reasons.busy(job, options[0], self.free, behind=self._behind(job) if passed else "")
