@@ -32,13 +32,12 @@ from scheduler.simulator.world.ground_truth import (
     GroundTruth,
     RecordedTruth,
     gavel_rates,
-    shares_of,
     table_rates,
 )
 from scheduler.simulator.world.interference import Colocation
 from scheduler.simulator.world.nodes import Machines
 from scheduler.simulator.world.past_options import PastOptions, PastTruth
-from scheduler.simulator.world.predictions import Fidelity, PredictionModel, stated_option
+from scheduler.simulator.world.predictions import Fidelity, PredictionModel, blank_of
 from scheduler.simulator.world.profiling import ProfilingRuns
 from scheduler.simulator.world.rare_collections import rare_collections
 
@@ -164,8 +163,7 @@ def _due(job: TraceJob, alone_s: float) -> TraceJob:
 
 
 def _alone_s(job: TraceJob, truth: GroundTruth, bundles: Iterable[Bundle]) -> float | None:
-    options = [stated_option(bundle) for bundle in bundles]
-    runs_s = (truth.left_s(job, option, shares_of(option, ())) for option in options)
+    runs_s = (truth.left_s(job, *blank_of(bundle)) for bundle in bundles)
     return min(filter(None, runs_s), default=None)
 
 

@@ -7,6 +7,7 @@ import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -36,9 +37,15 @@ def read_header(path: Path) -> tuple[str, ...]:
 
 
 def read_rows(path: Path) -> Iterator[Row]:
-    """The rows of a CSV file by column name."""
+    """The rows of a CSV file by column name.
+
+    Cells that are missing are None, and so is the name of those that are too many.
+    """
     with open_text(path) as stream:
-        yield from csv.DictReader(stream)
+        rows = csv.reader(stream)
+        columns = next(rows, [])
+        for cells in filter(None, rows):
+            yield dict(zip_longest(columns, cells))
 
 
 def read_json(path: Path) -> Any:

@@ -96,14 +96,19 @@ class TraceJob:
 
     def problem(self) -> str | None:
         """Why this job could never be simulated on any cluster, or None."""
-        if not math.isfinite(self.submit_s) or self.submit_s < 0:
+        if not 0 <= self.submit_s < math.inf:
             return f"submit_s is {self.submit_s:g}; it must be a finite number of seconds, 0 or more"
-        if not math.isfinite(self.gpus) or self.gpus <= 0:
+        if not 0 < self.gpus < math.inf:
             return f"gpus is {self.gpus:g}; a job needs more than 0"
         if self.duration_s is None and not self.profile:
             return "neither duration_s nor profile says how long it runs"
-        if wrong := self._wrong_figure() or self._wrong_word():
-            return wrong
+        if self.duration_s is not None and not 0 < self.duration_s < math.inf:
+            return f"duration_s is {self.duration_s:g}; it must be finite and more than 0"
+        if _seldom_said(self) == _UNSAID:
+            return None
+        return self._wrong_figure() or self._wrong_word() or self._wrong_gpus()
+
+    def _wrong_gpus(self) -> str | None:
         if self.nodes > self.whole_gpus:
             return f"{self.nodes} nodes for {self.whole_gpus} GPUs; each node must hold one at least"
         if self.max_gpus and self.max_gpus < self.min_gpus:
@@ -118,8 +123,7 @@ class TraceJob:
         for name, value in zip(_POSITIVE, _positive(self), strict=True):
             if value is not None and not 0 < value < math.inf:
                 return f"{name} is {value:g}; it must be finite and more than 0"
-        figures = _not_negative(self)
-        for name, value in zip(_NOT_NEGATIVE, figures, strict=True) if figures != _UNSAID else ():
+        for name, value in zip(_NOT_NEGATIVE, _not_negative(self), strict=True):
             if value is not None and not 0 <= value < math.inf:
                 return f"{name} is {value:g}; it must be finite and 0 or more"
         if self.deadline_s is not None and not math.isfinite(self.deadline_s):
@@ -127,8 +131,6 @@ class TraceJob:
         return None
 
     def _wrong_word(self) -> str | None:
-        if not (self.topology or self.topology_level or self.goal):
-            return None  # as in most traces
         for name, words in (("topology", list(Topology)), ("topology_level", _LEVELS)):
             value = getattr(self, name)
             if value and value not in words:
@@ -142,13 +144,17 @@ class TraceJob:
 
 
 _LEVELS = [level.word for level in TopologyLevel]
-_POSITIVE = ("duration_s", "work", "weight", "slo", "max_run_s")
+_POSITIVE = ("work", "weight", "slo", "max_run_s")
 _NOT_NEGATIVE = (
     "nodes", "min_gpus", "max_gpus", "restart_s", "pred_duration_s", "begin_s", "array_limit"
 )  # fmt: skip
-_UNSAID = (0, 0, 0, None, None, None, 0)  # as in most traces
-_positive, _not_negative = attrgetter(*_POSITIVE), attrgetter(*_NOT_NEGATIVE)
-COLUMNS = tuple(column.name for column in fields(TraceJob))
+_SELDOM_SAID = (*_POSITIVE, *_NOT_NEGATIVE, "deadline_s", "topology", "topology_level", "goal")
+_positive, _not_negative, _seldom_said = (
+    attrgetter(*names) for names in (_POSITIVE, _NOT_NEGATIVE, _SELDOM_SAID)
+)
+_defaults = {column.name: column.default for column in fields(TraceJob)}
+_UNSAID = tuple(_defaults[name] for name in _SELDOM_SAID)  # as in most traces
+COLUMNS = tuple(_defaults)
 
 
 def predecessors(job: TraceJob) -> list[str]:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache, partial
+from operator import attrgetter
 from statistics import NormalDist, median
 from typing import Protocol
 
@@ -95,7 +96,7 @@ class PredictionModel:
     _near: dict[tuple[str, ...], deque[float]] = field(
         default_factory=lambda: defaultdict(partial(deque, maxlen=_NEIGHBOURS))
     )
-    _known: dict[tuple[object, ...], tuple[Option, ...]] = field(default_factory=dict)
+    _known: dict[tuple[tuple[object, ...], float], tuple[Option, ...]] = field(default_factory=dict)
     _prices: dict[str, float] = field(init=False)
     _chooses: bool = field(init=False)
 
@@ -108,15 +109,13 @@ class PredictionModel:
         Ties keep the order of the pools. A job that stretches has the one it asked for if no
         other was measured. The truth is the same for all jobs of a kind, and found once.
         """
-        if self.level is not Fidelity.ORACLE or not job.profile:
+        if self.level is not Fidelity.ORACLE or self.past:
             return self._options(job, done)
-        alike = (
-            job.profile, job.batch_size, job.work, job.gpus, job.nodes, job.least_gpus, job.most_gpus,
-            job.gpu_type, done,
-        )  # fmt: skip
-        if alike not in self._known:
-            self._known[alike] = self._options(job, done)
-        return self._known[alike]
+        alike = _same_truth(job), done
+        known = self._known.get(alike)
+        if known is None:
+            known = self._known[alike] = self._options(job, done)
+        return known
 
     def _options(self, job: TraceJob, done: float) -> tuple[Option, ...]:
         if self._chooses and (known := self.past.get(job.job_id)):
@@ -160,7 +159,7 @@ class PredictionModel:
 
         The duration is that of a whole job which goes on as the rest of this one, at its mean pace.
         """
-        blank, shares = _blank(bundle)
+        blank, shares = blank_of(bundle)
         pace = self.truth.pace(job, blank, shares, done)
         left_s = None if pace is None else self.truth.left_s(job, blank, shares, done)
         if pace is None or left_s is None:
@@ -203,6 +202,11 @@ class PredictionModel:
         return cost(duration_s, self._prices[bundle.gpu_model] * bundle.gpus)
 
 
+_same_truth = attrgetter(
+    "profile", "batch_size", "work", "duration_s", "gpus", "nodes", "min_gpus", "max_gpus", "gpu_type"
+)
+
+
 def _kind(job: TraceJob, config: Config) -> tuple[str, ...]:
     """Jobs of one kind repeat each other: same owner, application and GPUs."""
     return job.user or job.group, job.profile or job.model, str(job.batch_size), _place(config)
@@ -218,9 +222,7 @@ def _place(config: Config) -> str:
     return f"{config.gpu_model}:{config.number_nodes}x{config.number_gpus}"
 
 
-@cache
-def stated_option(bundle: Bundle) -> Option:
-    """The option where nothing is known but its place."""
+def _stated_option(bundle: Bundle) -> Option:
     config = Config(
         model_name="", method="", gpu_model=bundle.gpu_model, number_gpus=bundle.gpus,
         number_nodes=bundle.nodes, tokens_per_sample=1, per_device_batch_size=1,
@@ -233,6 +235,7 @@ def stated_option(bundle: Bundle) -> Option:
 
 
 @cache
-def _blank(bundle: Bundle) -> tuple[Option, Shares]:
-    option = stated_option(bundle)
+def blank_of(bundle: Bundle) -> tuple[Option, Shares]:
+    """The option where nothing is known but its place, and its shares of nodes, smallest first."""
+    option = _stated_option(bundle)
     return option, shares_of(option, ())
