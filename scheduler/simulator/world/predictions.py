@@ -236,6 +236,6 @@ def _stated_option(bundle: Bundle) -> Option:
 
 @cache
 def blank_of(bundle: Bundle) -> tuple[Option, Shares]:
-    """The option where nothing is known but its place, and its shares of nodes, smallest first."""
+    """The option of a bundle alone, with its shares of nodes, smallest first."""
     option = _stated_option(bundle)
     return option, shares_of(option, ())
