@@ -1,6 +1,7 @@
 """Upgrades while processes of the old version go on.
 
-They work while the database is migrated, and afterwards.
+They work while the database is migrated, and afterwards. A new database takes one migration of
+each app instead, which replaces those that an upgrade goes through.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.autodetector import MigrationAutodetector
 from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.migration import Migration
 from django.db.migrations.operations import AddField, AlterField
 from django.db.migrations.state import ProjectState
 from django.utils import timezone
@@ -25,13 +27,21 @@ def _with_migrations(settings: Any) -> None:
     settings.MIGRATION_MODULES = {}
 
 
-def columns_required_later(executor: MigrationExecutor) -> Iterator[tuple[str, str, str]]:
+def upgrades() -> Iterator[Migration]:
+    """Yield every migration that an upgrade goes through, in order."""
+    loader = MigrationLoader(None, replace_migrations=False)
+    last = [node for node in loader.graph.leaf_nodes() if not loader.disk_migrations[node].replaces]
+    steps = dict.fromkeys(step for node in last for step in loader.graph.forwards_plan(node))
+    yield from (loader.disk_migrations[step] for step in steps)
+
+
+def columns_required_later() -> Iterator[tuple[str, str, str]]:
     """Yield app, model and field of each column required later.
 
     Such a column was added to an existing table as required, or became required in it.
     """
     state = ProjectState()
-    for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes(), clean_start=True):
+    for migration in upgrades():
         app, later = migration.app_label, migration.app_label in OURS and not migration.initial
         for operation in migration.operations:
             if later and isinstance(operation, AddField | AlterField):
@@ -44,18 +54,26 @@ def columns_required_later(executor: MigrationExecutor) -> Iterator[tuple[str, s
 
 def test_old_processes_can_add_rows_to_every_table() -> None:
     """They leave out columns that they do not know: the database has to fill them in."""
-    executor = MigrationExecutor(None)
-    now = executor.loader.project_state().models
-    for app, model, name in columns_required_later(executor):
+    now = MigrationLoader(None).project_state().models
+    for app, model, name in columns_required_later():
         field = now[app, model].fields.get(name) if (app, model) in now else None
         filled_in = field is None or field.null or field.has_db_default()
         assert filled_in, f"{app}.{model}.{name} needs a db_default"
 
 
+def test_an_upgraded_database_has_the_tables_of_a_new_one() -> None:
+    upgraded = ProjectState()
+    for migration in upgrades():
+        migration.mutate_state(upgraded, preserve=False)
+    new = MigrationLoader(None)
+    assert MigrationAutodetector(upgraded, new.project_state()).changes(new.graph) == {}
+
+
 @pytest.mark.django_db
 @pytest.mark.two_databases
 def test_an_old_process_enrols_a_node() -> None:
-    before = MigrationLoader(connection).project_state(("scheduler", "0006_calibration")).apps
+    loader = MigrationLoader(connection, replace_migrations=False)
+    before = loader.project_state(("scheduler", "0006_calibration")).apps
     times = dict.fromkeys(("state_since", "enrolled_at", "last_seen_at"), timezone.now())
     nodes = before.get_model("scheduler", "Node").objects
     nodes.create(name="old", state="ready", token_hash="0" * 64, **times)
