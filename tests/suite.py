@@ -30,7 +30,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 TRAINING_PYTHON = REPOSITORY / ".venv-train" / "bin" / "python"
 COUNTED = ("tests", "failures", "errors", "skipped")
 NOTHING_SELECTED = 5
-LANES = 4  # for two cores: the live stack and the browser wait half of their time
+LANES = 5  # for two cores: the live stack and the browser wait half of their time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +99,10 @@ def main(arguments: Sequence[str]) -> int:
     provide()
     stages = [  # the longest first, so that the lanes end together
         partial(on_postgres, arguments),
-        partial(run, STACK, arguments),
         partial(run, SQLITE, arguments, live=True),
-        partial(run, SQLITE_PORTAL, arguments),
+        partial(run, STACK, arguments),
         partial(run, BROWSER, arguments),
+        partial(run, SQLITE_PORTAL, arguments),
         partial(run, TORCH, arguments),
     ]
     lanes = ThreadPoolExecutor(max_workers=LANES)

@@ -40,7 +40,11 @@ def planned() -> Planned:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    [FILES[0], *(pytest.param(file, marks=pytest.mark.slow) for file in FILES[1:])],
+    ids=lambda file: file.stem,
+)
 def test_what_was_measured_is_imported_by_the_portals_own_door(file: Path) -> None:
     rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
     call_command("import_history", str(file))

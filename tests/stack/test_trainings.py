@@ -22,6 +22,7 @@ def test_f4_a_killed_training_goes_on_from_its_checkpoint(judged: Stack, undistu
     assert final_loss(job) == pytest.approx(undisturbed_loss, abs=SAME)
 
 
+@pytest.mark.slow  # the chaos run kills agents, too
 def test_f3_a_new_agent_adopts_a_training_that_outlived_the_old_one(
     judged: Stack, undisturbed_loss: float
 ) -> None:
@@ -48,6 +49,7 @@ def test_f3_agent_and_training_killed_together_cost_one_attempt(
     assert final_loss(job) == pytest.approx(undisturbed_loss, abs=SAME)
 
 
+@pytest.mark.slow  # the chaos run cuts nodes off
 def test_f11_a_node_that_was_silent_too_long_comes_back_with_a_stale_fence(
     judged: Stack, undisturbed_loss: float
 ) -> None:
@@ -77,6 +79,7 @@ def test_a_cancelled_training_stops_and_frees_its_gpu(judged: Stack) -> None:
     until(lambda: not judged.trainings(), what="the training stops")
 
 
+@pytest.mark.slow  # trainings that take turns are stopped, too
 def test_a_paused_training_resumes_where_it_was(judged: Stack, undisturbed_loss: float) -> None:
     job_id = caught_with_a_checkpoint(judged)
     judged.client.post(f"jobs/{job_id}/pause/")

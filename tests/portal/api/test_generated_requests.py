@@ -35,7 +35,7 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-EXAMPLES = 5
+EXAMPLES = 3
 EVERY_BOUND = "ON_DEMAND" in os.environ  # as `run.py test --slow` sets it
 described = schemathesis.openapi.from_wsgi("/api/schema/", application)
 described.config.phases.coverage.enabled = EVERY_BOUND

@@ -41,6 +41,7 @@ def cpu_of_children_s() -> float:
     return times.children_user + times.children_system
 
 
+@pytest.mark.slow  # the live stack kills a training, too
 def test_after_a_kill_the_last_checkpoint_leads_to_the_same_final_loss(run: Run):
     run.params["max_steps"] = 40
     run.checkpoint_every_s = 0.0
