@@ -232,7 +232,8 @@ class Engine(RunningJobs):
 
     def _decide(self, now: float) -> None:
         self.decisions += 1
-        self._apply(self.decider.decide(now), now)
+        if actions := self.decider.decide(now):
+            self._apply(actions, now)
         if self.packing and self.queue:
             waiting = [(job, self.runs[job.id]) for job in self.queue.waiting()]
             for guest, option, host in guests(self.packing, waiting, now):

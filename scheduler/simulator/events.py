@@ -86,6 +86,8 @@ class Rounds:
 
     def due(self, now: float, *, active: bool) -> bool:
         """Decide now, or plan the round in which it will be decided."""
+        if not self.round_s:
+            return True
         at = next_round(self._decided_at, self.round_s, now)
         if at > now and active:
             self._plan(at)

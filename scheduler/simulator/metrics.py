@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from scheduler.simulator.world.fluid import FluidJob, fluid_ends
 from scheduler.simulator.world.runs import Run
 
 _ROUNDING = 1e-9
+_TOTALS = ("attained_gpu_s", "lost_gpu_s", "preemptions", "restarts", "failures", "cost")
 Array = NDArray[np.float64]
 
 
@@ -90,19 +92,20 @@ class Lives:
 
 def lives(runs: Sequence[Run], alone_s: Sequence[float]) -> Lives:
     """The finished runs as arrays; `alone_s` belongs to `runs`."""
-    rows = [
-        (
-            run.job.submit_s,
-            run.first_start,
-            run.finished,
-            alone,
-            run.job.whole_gpus,
-            np.nan if run.job.deadline_s is None else run.job.deadline_s,
-        )
-        for run, alone in zip(runs, alone_s, strict=True)
-        if run.finished is not None
-    ]
-    return Lives(*np.array(rows, dtype=float).reshape(-1, 6).T)
+    done = [(run, alone) for run, alone in zip(runs, alone_s, strict=True) if run.finished is not None]
+    jobs = [run.job for run, _ in done]
+    return Lives(
+        submitted=_array(job.submit_s for job in jobs),
+        started=_array(run.first_start for run, _ in done),
+        finished=_array(run.finished for run, _ in done),
+        alone_s=_array(alone for _, alone in done),
+        gpus=_array(job.whole_gpus for job in jobs),
+        deadline=_array(job.deadline_s for job in jobs),
+    )
+
+
+def _array(figures: Iterable[float | None]) -> Array:
+    return np.array(list(figures), dtype=float)  # None becomes NaN
 
 
 def measure(engine: Engine, runs: Sequence[Run], alone_s: Sequence[float]) -> Metrics:
@@ -111,8 +114,8 @@ def measure(engine: Engine, runs: Sequence[Run], alone_s: Sequence[float]) -> Me
     begin = min((run.job.submit_s for run in runs), default=0.0)
     end = float(done.finished.max()) if len(done.finished) else begin
     offered = _offered_gpu_s(engine.capacity_log, begin, end)
-    attained = sum(run.attained_gpu_s for run in runs)
-    lost = sum(run.lost_gpu_s for run in runs)
+    totals = {name: sum(map(attrgetter(name), runs)) for name in _TOTALS}
+    attained, lost = totals.pop("attained_gpu_s"), totals.pop("lost_gpu_s")
     failed = sum(run.finished is None and not run.running and not run.options for run in runs)
     return Metrics(
         finished=len(done.finished),
@@ -125,10 +128,7 @@ def measure(engine: Engine, runs: Sequence[Run], alone_s: Sequence[float]) -> Me
         utilisation=attained / offered if offered else 0.0,
         goodput=(attained - lost) / offered if offered else 0.0,
         gpu_hours=attained / 3600,
-        preemptions=sum(run.preemptions for run in runs),
-        restarts=sum(run.restarts for run in runs),
-        failures=sum(run.failures for run in runs),
-        cost=sum(run.cost for run in runs),
+        **totals,
         jain=_jain(runs, alone_s),
         **_deadlines(done),
         **_fairness(done, engine.capacity_log[0][1]),
@@ -187,7 +187,9 @@ def _against_fluid(runs: Sequence[Run], done: Lives, gpus: int) -> dict[str, Any
     users = [run.job.user or run.job.group for run in runs if run.finished is not None]
     weights = [run.job.weight for run in runs if run.finished is not None]
     works = done.gpus * done.alone_s
-    jobs = [FluidJob(*job) for job in zip(done.submitted, users, works, weights, strict=True)]
+    jobs = [
+        FluidJob(*job) for job in zip(done.submitted.tolist(), users, works.tolist(), weights, strict=True)
+    ]
     ends = np.array(fluid_ends(jobs, float(gpus)))
     late = (done.finished - ends) / np.maximum(ends - done.submitted, 1e-9) if jobs else np.zeros(0)
     after, before = late[late > _ROUNDING], late[late < -_ROUNDING]

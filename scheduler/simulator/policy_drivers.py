@@ -7,7 +7,7 @@ anew (`scheduler.core.cycle.ranked`, `scheduler.core.policies.easy_backfill`), w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -45,7 +45,7 @@ class PolicyDriver(Protocol):
         """Other limits hold, or another policy decides, without memory."""
         ...
 
-    def decide(self, now: float) -> Iterable[Action]: ...
+    def decide(self, now: float) -> Sequence[Action]: ...
 
 
 def decider(
@@ -104,7 +104,7 @@ class Snapshots:
         if change.policy is not None:
             self.policy, self.memory = change.policy, {}
 
-    def decide(self, now: float) -> Iterable[Action]:
+    def decide(self, now: float) -> Sequence[Action]:
         plan = self._within_limits(now) if self.careful else self.policy.decide(self.state(now), now)
         if plan.nodes and self.rented is None:
             raise PolicyBroke(f"{self.policy.name} asks for nodes of no market: {plan.nodes[0]}")
@@ -213,7 +213,7 @@ class IncrementalDriver:
     def rules_change(self, change: RuleChange) -> None:
         raise PolicyBroke("rules that change need whole states")
 
-    def decide(self, now: float) -> Iterable[Action]:
+    def decide(self, now: float) -> Sequence[Action]:
         return self.queue.decide(now)
 
     def waiting(self) -> list[JobInfo]:

@@ -84,8 +84,7 @@ class RankedQueue:
 
     def remove(self, job_id: str) -> None:
         """A job has started; the decision that gave it GPUs took them already."""
-        self.ranking.remove(job_id)
-        if self._accepted:
+        if self.ranking.remove(job_id) and self._accepted:
             self._accepted.remove(job_id)
 
     def release(self, option: Option, gpus: Iterable[GpuId]) -> None:

@@ -50,12 +50,14 @@ class Ranking:
         self._jobs.insert(at, job)
         return place
 
-    def remove(self, job_id: str) -> None:
-        """Take a job out if it is there."""
+    def remove(self, job_id: str) -> bool:
+        """Take a job out if it is there, and say whether it was."""
         place = self._place_of.pop(job_id, None)
-        if place is not None:
-            at = bisect_left(self._places, place)
-            del self._places[at], self._jobs[at]
+        if place is None:
+            return False
+        at = bisect_left(self._places, place)
+        del self._places[at], self._jobs[at]
+        return True
 
     # Needed only by a ranking that changes, and not by one that is gone through once.
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from enum import StrEnum
 from functools import cache
-from itertools import groupby
 
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.gpu_index import NONE, FreeGpuIndex
@@ -64,7 +63,7 @@ class FreeGpus:
     def count(self, gpu_model: str | None = None) -> int:
         """Free GPUs of a model, or of all."""
         if gpu_model is None:
-            return sum(pool.total for pool in self.pools.values())
+            return sum([pool.total for pool in self.pools.values()])
         return self.pools[gpu_model].total if gpu_model in self.pools else 0
 
     def count_for(self, option: Option, avoids: frozenset[str] = NONE) -> int:
@@ -143,15 +142,14 @@ class FreeGpus:
     def _place(
         self, pool: FreeGpuIndex, option: Option, job: JobInfo | None, level: TopologyLevel
     ) -> tuple[GpuId, ...] | None:
-        request = _request(option, job, level)
-        if request in self._failed:
+        if self._failed and _request(option, job, level) in self._failed:
             return None
         shares = self._on_nodes(pool, option, job, level)
         if shares is None:
             if self.placement is not Placement.ALPHA:  # whose fit depends on the job's memory
-                self._failed.add(request)
+                self._failed.add(_request(option, job, level))
             return None
-        return tuple((node, index) for node, share in shares for index in pool.pick(node, share))
+        return tuple([(node, index) for node, share in shares for index in pool.pick(node, share)])
 
     def take(self, option: Option, gpus: Iterable[GpuId]) -> None:
         """Mark GPUs of the option's model as held, where their nodes are ready."""
@@ -193,10 +191,10 @@ class FreeGpus:
         if self.placement is Placement.ALPHA:
             return _best_scores(pool, shares, job.host_memory_bytes if job else 0.0, unfit)
         chosen: dict[str, int] = {}
-        for share, equal in groupby(shares):
-            excluded = unfit | chosen.keys()
+        for share in dict.fromkeys(shares):
+            excluded = unfit | chosen.keys() if chosen else unfit
             nodes = pool.choose(
-                share, len(list(equal)), excluded, emptiest=self.placement is Placement.SPREAD
+                share, shares.count(share), excluded, emptiest=self.placement is Placement.SPREAD
             )
             if nodes is None:
                 return None

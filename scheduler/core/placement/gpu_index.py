@@ -181,8 +181,10 @@ class FreeGpuIndex:
     def _first(self, number: int, count: int, excluded: Collection[str]) -> list[str]:
         """Up to `count` nodes with exactly this many free GPUs, smallest ids first."""
         heap = self._by_count[number]
-        if not heap:
-            return []
+        while heap and len(self.free[heap[0]]) != number:
+            heappop(heap)
+        if not heap or (count == 1 and heap[0] not in excluded):
+            return heap[:1]
         popped: list[str] = []
         chosen: list[str] = []
         while heap and len(chosen) < count:
@@ -198,7 +200,10 @@ class FreeGpuIndex:
 
 
 def _by_node(gpus: Iterable[GpuId]) -> dict[str, list[int]]:
-    nodes: dict[str, list[int]] = defaultdict(list)
+    nodes: dict[str, list[int]] = {}
     for node, index in gpus:
-        nodes[node].append(index)
+        if node in nodes:
+            nodes[node].append(index)
+        else:
+            nodes[node] = [index]
     return nodes

@@ -40,6 +40,8 @@ class Dependencies:
 
     def end(self, job: str, *, succeeded: bool) -> list[str]:
         """End a job; return those that wait for less, or are cancelled, through this."""
+        if not self._later:
+            return []
         ended, failed = [job], [] if succeeded else [job]
         if array := self._arrays.get(job):
             self._open[array] -= 1

@@ -36,10 +36,8 @@ def shares_of(option: Option, gpus: tuple[GpuId, ...]) -> Shares:
     """
     if not gpus:
         return equal_shares(option)[::-1]  # they come largest first
-    first = gpus[0][0]
-    if all(node == first for node, _ in gpus):
-        return (len(gpus),)
-    return tuple(sorted(Counter(node for node, _ in gpus).values()))
+    nodes = [node for node, _ in gpus]
+    return (len(nodes),) if len(set(nodes)) == 1 else tuple(sorted(Counter(nodes).values()))
 
 
 class GroundTruth(Protocol):

@@ -140,7 +140,8 @@ class Run:
             self.mark = now
         gpu_s = len(self.gpus) * (now - self.charged)
         self.attained_gpu_s += gpu_s
-        self.cost += cost(gpu_s, price_per_gpu_h)
+        if price_per_gpu_h:
+            self.cost += cost(gpu_s, price_per_gpu_h)
         self.charged = now
 
     def left_s(self, now: float, option: Option) -> float:
@@ -166,14 +167,16 @@ class Run:
 
         heard_at: when its end is heard of.
         """
-        at, left_s = self.change_at(), self.run_left_s(self.since)
-        if left_s is not None and at > (stops_at := self.since + left_s):
-            return max(stops_at, self.charged)
+        at = self.change_at()
+        if self.job.max_run_s is not None:
+            stops_at = self.since + self.job.max_run_s - self.ran_s
+            if at > stops_at:
+                return max(stops_at, self.charged)
         return heard_at(at) if self.until >= 1.0 else at
 
     def is_cut_off(self, now: float) -> bool:
         """Has it run for as long as it may, at a change that it planned?"""
-        return self.change_at() > now + _ROUNDING
+        return self.job.max_run_s is not None and self.change_at() > now + _ROUNDING
 
     def lose_since_checkpoint(self, now: float, every_s: float) -> None:
         """Fall back to the last checkpoint; with every_s 0 each step is saved."""
