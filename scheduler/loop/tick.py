@@ -18,6 +18,7 @@ from scheduler.loop.deciding import decide
 from scheduler.loop.pending import settle_pending
 from scheduler.loop.recording import record
 from scheduler.models import Epoch
+from scheduler.rare_collections import rare_collections
 from scheduler.selectors.policy import LivePolicy, live_policy
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ class TickReport:
 
 
 @hints.merged()  # sent when the epoch is free again: a tick that comes sooner does nothing
+@rare_collections()
 def tick(*, after: int | None = None) -> TickReport:
     """Run one tick, unless another scheduler is in the middle of one.
 

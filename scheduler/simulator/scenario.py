@@ -9,6 +9,7 @@ from pathlib import Path
 from scheduler.core.limits import Window
 from scheduler.core.policies import POLICIES
 from scheduler.core.types import Policy
+from scheduler.rare_collections import rare_collections
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.errors import ClusterError, SimulatorError, TraceError
 from scheduler.simulator.inputs import files
@@ -39,7 +40,6 @@ from scheduler.simulator.world.nodes import Machines
 from scheduler.simulator.world.past_options import PastOptions, PastTruth
 from scheduler.simulator.world.predictions import Fidelity, PredictionModel, blank_of
 from scheduler.simulator.world.profiling import ProfilingRuns
-from scheduler.simulator.world.rare_collections import rare_collections
 
 _PROFILES = ("profiles/placements.csv.gz", "sia/profiles/placements.csv.gz")
 _GAVEL = ("simulation_throughputs.json.gz", "simulation_throughputs.json")

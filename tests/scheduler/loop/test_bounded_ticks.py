@@ -5,6 +5,7 @@ Hints that arrive meanwhile cause one more tick.
 
 from __future__ import annotations
 
+import gc
 from contextlib import nullcontext
 from typing import Any
 
@@ -119,3 +120,18 @@ def test_a_hint_says_after_which_tick_it_came(node: FakeNode, monkeypatch: pytes
     tick()
     world.job()
     assert {"after": Epoch.objects.get().number} in sent
+
+
+def test_garbage_is_sought_seldom_in_a_tick_and_as_before_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the tick fails."""
+    before, within = gc.get_threshold(), list[int]()
+
+    def fails(*_: object) -> None:
+        within.append(gc.get_threshold()[0])
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("scheduler.loop.tick.decide", fails)
+    with pytest.raises(ZeroDivisionError):
+        tick()
+    assert within[0] > before[0]
+    assert gc.get_threshold() == before

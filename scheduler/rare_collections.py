@@ -1,6 +1,6 @@
 """Python's search for garbage in cycles, done seldom.
 
-A simulation builds very much that lives to its end.
+A simulation builds very much that lives to its end, and a tick much that lives to the tick's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ _OBJECTS = 100_000  # made since the last search; Python's own limit is 700
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Search seldom in here: each search walks over all jobs, and finds nothing."""
+    """Search seldom in here: each search walks over all jobs, and finds nothing.
+
+    Objects outside of cycles are freed at once as ever.
+    """
     before = gc.get_threshold()
     gc.set_threshold(_OBJECTS, *before[1:])
     try:
