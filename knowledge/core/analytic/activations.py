@@ -9,11 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 from knowledge.core.analytic.config_table import ConfigTable
-from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.layer_kinds import KEPT
 from trainer.logits import BYTES_PER_LOGIT, positions_at_once
 
 BESIDE_SCORES = 4.5  # bytes of a score that eager attention holds at once besides what it keeps
+# Families that scale logits before the loss (transformers, `modeling_granite.py`, `modeling_cohere.py`).
+SCALED_LOGITS = frozenset(
+    {"granite", "granitemoe", "granitemoeshared", "granitemoehybrid", "granite4-dense", "cohere", "cohere2"}
+)
 CAST_POWER = 6.0  # bytes of an input that autocast on GPUs keeps more where it computes powers in float32
 
 
@@ -67,11 +71,14 @@ def in_work(c: ConfigTable, layer: Array) -> Array:
 def of_logits(c: ConfigTable) -> Array:
     """Return the bytes of logarithms of probabilities and two gradients in float32.
 
-    Autocast copies an upcast head, besides.
+    Where the head gives 16 bits, and all positions at once, its logits have a block of their own, and scaled
+    ones another: none of what follows fits into them, and the allocator keeps them for the gradients of the
+    same width. Autocast copies an upcast head, besides.
     """
     few = np.minimum(c.peak_tokens, positions_at_once(c.vocab))
     positions = np.where(c.chunked, few, c.peak_tokens)
-    kept: Array = BYTES_PER_LOGIT * c.vocab * positions + np.where(c.upcast, 2.0 * c.head, 0.0)
+    blocks = 2.0 * np.where(c.chunked | c.float32 | c.cpu, 0.0, np.where(_scales_logits(c), 2.0, 1.0))
+    kept: Array = (BYTES_PER_LOGIT + blocks) * c.vocab * positions + np.where(c.upcast, 2.0 * c.head, 0.0)
     return kept
 
 
@@ -99,6 +106,11 @@ def attention_bytes(c: ConfigTable) -> Array:
 def residual_bytes(c: ConfigTable) -> Array:
     """Bytes of a number of the residual stream, as wide as the stored weights."""
     return np.where(c.float32 | c.lifted | (c.autocast & ~c.adapter) | c.widened, 4.0, 2.0)
+
+
+def _scales_logits(c: ConfigTable) -> Mask:
+    """Whether logits are divided or multiplied by a number, which gives new ones."""
+    return c.family.among(SCALED_LOGITS)
 
 
 def _norm_inputs(c: ConfigTable, kept: dict[str, Array]) -> Array:
