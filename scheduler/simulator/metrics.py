@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.simulator.engine import Engine
+from scheduler.simulator.inputs.trace import TraceJob
 from scheduler.simulator.world.fluid import FluidJob, fluid_ends
 from scheduler.simulator.world.runs import Run
 
@@ -110,6 +110,7 @@ def _array(figures: Iterable[float | None]) -> Array:
 
 def measure(engine: Engine, runs: Sequence[Run], alone_s: Sequence[float]) -> Metrics:
     """Metrics of these runs of a simulation; `alone_s`: each run's time alone."""
+    ended = [run.job for run in runs if run.finished is not None]
     done = lives(runs, alone_s)
     begin = min((run.job.submit_s for run in runs), default=0.0)
     end = float(done.finished.max()) if len(done.finished) else begin
@@ -129,10 +130,10 @@ def measure(engine: Engine, runs: Sequence[Run], alone_s: Sequence[float]) -> Me
         goodput=(attained - lost) / offered if offered else 0.0,
         gpu_hours=attained / 3600,
         **totals,
-        jain=_jain(runs, alone_s),
+        jain=_jain(ended, done),
         **_deadlines(done),
         **_fairness(done, engine.capacity_log[0][1]),
-        **_against_fluid(runs, done, engine.capacity_log[0][1]),
+        **_against_fluid(ended, done, engine.capacity_log[0][1]),
     )
 
 
@@ -179,16 +180,15 @@ def _fairness(done: Lives, cluster_gpus: int) -> dict[str, Any]:
     }
 
 
-def _against_fluid(runs: Sequence[Run], done: Lives, gpus: int) -> dict[str, Any]:
+def _against_fluid(ended: Sequence[TraceJob], done: Lives, gpus: int) -> dict[str, Any]:
     """Return the measures that compare jobs with the fluid, user-fair system.
 
     Users are those that the policies use; jobs that never finished are not served at all.
     """
-    users = [run.job.user or run.job.group for run in runs if run.finished is not None]
-    weights = [run.job.weight for run in runs if run.finished is not None]
-    works = done.gpus * done.alone_s
+    works = (done.gpus * done.alone_s).tolist()
     jobs = [
-        FluidJob(*job) for job in zip(done.submitted.tolist(), users, works.tolist(), weights, strict=True)
+        FluidJob(job.submit_s, job.user or job.group, work, job.weight)
+        for job, work in zip(ended, works, strict=True)
     ]
     ends = np.array(fluid_ends(jobs, float(gpus)))
     late = (done.finished - ends) / np.maximum(ends - done.submitted, 1e-9) if jobs else np.zeros(0)
@@ -211,11 +211,9 @@ def mean_active(done: Lives) -> Array:
     return np.asarray(lived / np.maximum(done.jct, 1e-9), dtype=float)
 
 
-def _jain(runs: Sequence[Run], alone_s: Sequence[float]) -> float:
+def _jain(ended: Sequence[TraceJob], done: Lives) -> float:
     """Over users; over jobs where the trace names no users."""
-    speeds: dict[str, list[float]] = defaultdict(list)
-    for run, alone in zip(runs, alone_s, strict=True):
-        if run.finished is not None:
-            speeds[run.job.user or run.job.job_id].append(alone / (run.finished - run.job.submit_s))
-    means = np.array([sum(values) / len(values) for values in speeds.values()])
+    users: dict[str, int] = {}
+    of_job = [users.setdefault(job.user or job.job_id, len(users)) for job in ended]
+    means = np.bincount(of_job, done.alone_s / done.jct) / np.bincount(of_job) if ended else np.zeros(0)
     return float(means.sum() ** 2 / (len(means) * (means**2).sum())) if len(means) else 1.0

@@ -163,8 +163,8 @@ def _due(job: TraceJob, alone_s: float) -> TraceJob:
 
 
 def _alone_s(job: TraceJob, truth: GroundTruth, bundles: Iterable[Bundle]) -> float | None:
-    runs_s = (truth.left_s(job, *blank_of(bundle)) for bundle in bundles)
-    return min(filter(None, runs_s), default=None)
+    found = [truth.left_s(job, *blank_of(bundle)) for bundle in bundles]
+    return min(filter(None, found), default=None)
 
 
 @rare_collections()

@@ -207,17 +207,19 @@ class AcceptedOptions:
     def __init__(self) -> None:
         self.options: dict[str, Sequence[Option]] = {}
         self.jobs_of: dict[str, int] = {}
+        self._models: dict[str, frozenset[str]] = {}
 
     def add(self, job: JobInfo, free: FreeGpus, rules: CycleOptions) -> frozenset[str]:
         """Add a job; return the GPU models that it would take."""
         options = self.options[job.id] = acceptable(job, free, rules)
-        models = frozenset([option.gpu_model for option in options])
+        models = self._models[job.id] = frozenset([option.gpu_model for option in options])
         for model in models:
             self.jobs_of[model] = self.jobs_of.get(model, 0) + 1
         return models
 
     def remove(self, job_id: str) -> None:
-        for model in {option.gpu_model for option in self.options.pop(job_id)}:
+        del self.options[job_id]
+        for model in self._models.pop(job_id):
             self.jobs_of[model] -= 1
             if not self.jobs_of[model]:
                 del self.jobs_of[model]

@@ -153,8 +153,8 @@ class FreeGpus:
 
     def take(self, option: Option, gpus: Iterable[GpuId]) -> None:
         """Mark GPUs of the option's model as held, where their nodes are ready."""
-        if option.gpu_model in self.pools:
-            self.pools[option.gpu_model].take(gpus)
+        if pool := self.pools.get(option.gpu_model):
+            pool.take(gpus)
 
     def withhold(self, gpus: Collection[GpuId]) -> None:
         """Mark GPUs of any model as held."""
@@ -163,8 +163,8 @@ class FreeGpus:
 
     def give(self, option: Option, gpus: Iterable[GpuId]) -> None:
         """Mark GPUs of the option's model as free, where their nodes are ready."""
-        if option.gpu_model in self.pools:
-            self.pools[option.gpu_model].give(gpus)
+        if pool := self.pools.get(option.gpu_model):
+            pool.give(gpus)
             self._failed.clear()
 
     def shares(self, option: Option) -> Shares:

@@ -171,7 +171,10 @@ class FreeGpuIndex:
             self._levels.pop(node, None)
         if count not in self._by_count:
             insort(self._counts, count)
-        heappush(self._by_count[count], node)
+        heap = self._by_count[count]
+        heappush(heap, node)
+        if len(heap) > 2 * len(self.nodes):  # most are stale
+            heap[:] = sorted({name for name in heap if len(self.free[name]) == count})
 
     def _numbers(self, at_least: int, *, emptiest: bool) -> list[int]:
         """Numbers of free GPUs that some node has or had."""

@@ -6,13 +6,14 @@ A ValueError names the column.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeVar
 
 from scheduler.simulator.errors import SimulatorError, TraceError
 from scheduler.simulator.inputs.files import Row
 
 T = TypeVar("T")
+_BEGINNING = datetime.fromisoformat("1970-01-01")
 
 
 def converted(
@@ -50,6 +51,9 @@ def optional(row: Row, column: str) -> float | None:
 
 def whole(row: Row, column: str) -> int:
     """The column as a whole number."""
+    text = row[column]
+    if text and text.isdecimal():  # as most are
+        return int(text)
     value = number(row, column)
     if not value.is_integer():
         raise ValueError(f"{column} is {row[column]!r}; it must be a whole number")
@@ -62,7 +66,7 @@ def wall_clock(row: Row, column: str) -> float:
         moment = datetime.fromisoformat(row[column])
     except (TypeError, ValueError):
         raise ValueError(f"{column} is {row[column]!r}; it must be a date and time") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return moment.timestamp() if moment.tzinfo else (moment - _BEGINNING).total_seconds()
 
 
 def flag(row: Row, column: str, default: bool) -> bool:

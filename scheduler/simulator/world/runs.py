@@ -148,7 +148,8 @@ class Run:
         """The predicted time left with the option that it holds."""
         done = self.done
         if now > self.mark:
-            done = min(done + self.rate * self.factor * (now - self.mark), self.until)
+            done += self.rate * self.factor * (now - self.mark)
+            done = self.until if done > self.until else done  # a call of `min` is half of the time of this
         left_s = (1.0 - done) * option.duration_s.value
         if self.job.max_run_s is not None:
             left_s = min(left_s, self.job.max_run_s - self.ran_s - (now - self.since))
