@@ -20,18 +20,20 @@ _Needs = tuple[str, float | None, float | None]  # method, price, GPU memory
 class FreeGpuIndex:
     """Ready nodes of one GPU model.
 
-    `_by_count` holds a heap of node ids for each number of free GPUs. Entries go stale when a node's number
-    changes, and are dropped when they come up: that is cheaper than finding them.
+    `_by_count` holds a heap of node ids for each number of free GPUs, `_heaped` the same as a set. Entries go
+    stale when the number of their nodes changes, and are dropped if they come up before it is the same again:
+    that is cheaper than finding them.
     """
 
     def __init__(self, nodes: Sequence[NodeInfo]) -> None:
         self.nodes = {node.id: node for node in nodes}
         self.free: dict[str, Sequence[int]] = {name: node.free for name, node in self.nodes.items()}
-        self._by_count: dict[int, list[str]] = defaultdict(list)
+        self._by_count: dict[int, list[str]] = {}
         for name, free in self.free.items():
-            self._by_count[len(free)].append(name)
+            self._by_count.setdefault(len(free), []).append(name)
         for heap in self._by_count.values():
             heapify(heap)
+        self._heaped = {count: set(names) for count, names in self._by_count.items()}
         self.total = sum(count * len(names) for count, names in self._by_count.items())
         self._counts = sorted(self._by_count)
         self._levels: dict[str, dict[int, tuple[TopologyLevel, tuple[int, ...]]]] = defaultdict(dict)
@@ -42,7 +44,8 @@ class FreeGpuIndex:
         """The same free GPUs, to be used up apart; what holds of whole nodes is shared."""
         other = copy(self)
         other.free = dict(self.free)
-        other._by_count = defaultdict(list, {count: list(heap) for count, heap in self._by_count.items()})
+        other._by_count = {count: list(heap) for count, heap in self._by_count.items()}
+        other._heaped = {count: set(names) for count, names in self._heaped.items()}
         other._counts = list(self._counts)
         other._levels = defaultdict(dict)
         return other
@@ -171,10 +174,10 @@ class FreeGpuIndex:
             self._levels.pop(node, None)
         if count not in self._by_count:
             insort(self._counts, count)
-        heap = self._by_count[count]
-        heappush(heap, node)
-        if len(heap) > 2 * len(self.nodes):  # most are stale
-            heap[:] = sorted({name for name in heap if len(self.free[name]) == count})
+            self._by_count[count], self._heaped[count] = [], set()
+        if node not in self._heaped[count]:
+            self._heaped[count].add(node)
+            heappush(self._by_count[count], node)
 
     def _numbers(self, at_least: int, *, emptiest: bool) -> list[int]:
         """Numbers of free GPUs that some node has or had."""
@@ -183,20 +186,17 @@ class FreeGpuIndex:
 
     def _first(self, number: int, count: int, excluded: Collection[str]) -> list[str]:
         """Up to `count` nodes with exactly this many free GPUs, smallest ids first."""
-        heap = self._by_count[number]
-        while heap and len(self.free[heap[0]]) != number:
-            heappop(heap)
-        if not heap or (count == 1 and heap[0] not in excluded):
-            return heap[:1]
-        popped: list[str] = []
-        chosen: list[str] = []
+        heap, popped, chosen = self._by_count[number], list[str](), list[str]()
         while heap and len(chosen) < count:
-            node = heappop(heap)
-            if len(self.free[node]) != number or (popped and node == popped[-1]):
-                continue  # stale, or entered twice
-            popped.append(node)
+            node = heap[0]
+            if len(self.free[node]) != number:
+                self._heaped[number].remove(heappop(heap))  # stale
+                continue
             if node not in excluded:
                 chosen.append(node)
+                if len(chosen) == count:
+                    break  # the last one stays in the heap
+            popped.append(heappop(heap))
         for node in popped:
             heappush(heap, node)
         return chosen
