@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
 from knowledge.core.domain.wording import counted
 from scheduler.core.types import GpuSite
@@ -46,8 +47,7 @@ class NodeGroup:
         return self.nodes * self.gpus_per_node
 
 
-@dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(NamedTuple):
     """GPUs of one model in equal parts on some nodes."""
 
     gpu_model: str

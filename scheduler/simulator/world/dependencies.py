@@ -27,7 +27,7 @@ class Dependencies:
         self._later: dict[str, list[str]] = defaultdict(list)
         self._needs: dict[str, frozenset[str]] = {}  # whose success
         self.cancelled: set[str] = set()
-        for job in named.values():
+        for job in (job for job in named.values() if job.after or job.after_ended):
             if earlier := [name for name in predecessors(job) if name in named or name in self._open]:
                 self._left[job.job_id] = earlier
                 self._needs[job.job_id] = frozenset(job.after.split("|"))
