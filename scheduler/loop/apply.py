@@ -93,14 +93,13 @@ def _start(epoch: Epoch, action: Start | Resize, now: datetime) -> bool:
 
 def _hand_over(epoch: Epoch, change: Handover, now: datetime) -> int:
     """Returns how many jobs were asked to stop, or are waited for."""
-    with leadership.row(epoch, job=change.takes.job):
-        try:
+    try:
+        with leadership.row(epoch, CannotPlace, StaleJob, job=change.takes.job):
             hand_over(change=change, now=now)
-        except (CannotPlace, StaleJob) as changed:
-            about = {"job": change.takes.job, "stops": sorted(change.victims), "reason": str(changed)}
-            log.info("handover not applied", extra=about)
-        else:
             return len(change.victims) + 1
+    except (CannotPlace, StaleJob) as changed:
+        about = {"job": change.takes.job, "stops": sorted(change.victims), "reason": str(changed)}
+        log.info("handover not applied", extra=about)
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -15,6 +16,7 @@ from portal.clock import database_now
 from scheduler.errors import SchedulerReplaced
 from scheduler.models import Epoch
 
+LOOK_EVERY_S = 1.0  # at the database's clock
 log = logging.getLogger(__name__)
 
 
@@ -36,30 +38,36 @@ def acquire() -> Epoch | None:
     free = Epoch.objects.filter(Q(busy=False) | died, pk=1)
     if not free.update(number=F("number") + 1, busy=True, since=now):
         return None
-    return Epoch.objects.get(pk=1)
+    epoch = Epoch.objects.get(pk=1)
+    epoch.looked_s = time.monotonic()
+    return epoch
 
 
 def hold(epoch: Epoch) -> None:
     """Hold the epoch; to be called first in every transaction of a tick.
 
-    It also serialises the tick against a successor. Raises SchedulerReplaced.
+    It also serialises the tick against a successor, which learns to a second how long this one has done
+    nothing. Raises SchedulerReplaced.
     """
-    if not Epoch.objects.filter(pk=epoch.pk, number=epoch.number, busy=True).update(since=database_now()):
+    if time.monotonic() > epoch.looked_s + LOOK_EVERY_S:
+        epoch.since, epoch.looked_s = database_now(), time.monotonic()
+    if not Epoch.objects.filter(pk=epoch.pk, number=epoch.number, busy=True).update(since=epoch.since):
         raise SchedulerReplaced(f"Epoch {epoch.number} is over; another scheduler goes on.")
 
 
 @contextmanager
-def row(epoch: Epoch, **ids: str) -> Iterator[None]:
+def row(epoch: Epoch, *expected: type[Exception], **ids: str) -> Iterator[None]:
     """Open a transaction of the tick for one row.
 
-    An error in it is logged and holds up no other row. Raises SchedulerReplaced, and
-    OperationalError when the database itself is away.
+    An error in it is logged and holds up no other row. Raises SchedulerReplaced, OperationalError when the
+    database itself is away, and errors that the caller expects.
     """
+    raised: tuple[type[Exception], ...] = (SchedulerReplaced, OperationalError, *expected)
     try:
         with transaction.atomic():
             hold(epoch)
             yield
-    except (SchedulerReplaced, OperationalError):
+    except raised:
         raise
     except Exception:
         log.exception("a row was left as it is", extra=ids)

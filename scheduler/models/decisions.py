@@ -26,6 +26,8 @@ class Epoch(models.Model):
     nodes_heard_at = models.DateTimeField(null=True, blank=True)
     nodes_since = models.DateTimeField(null=True, blank=True)
 
+    looked_s = 0.0  # no column: when its scheduler last looked at the clock, by its own
+
     ORDER, IN_ORDER = "waiting in order", 500
     REACHABILITY = ("web_heard_at", "web_since", "nodes_heard_at", "nodes_since")
 

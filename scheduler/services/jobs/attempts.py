@@ -22,7 +22,7 @@ from scheduler.core.placement.levels import TopologyLevel, closeness, reached
 from scheduler.core.remaining_time import promised_remaining
 from scheduler.core.types import GpuId, Topology
 from scheduler.errors import CannotPlace
-from scheduler.models import Allocation, Attempt, Claim, Gpu, Job, Node, PendingGpu, PendingStart
+from scheduler.models import Allocation, Attempt, Claim, Gpu, Job, Node, PendingStart
 from scheduler.selectors.checkpoints import resumable
 from scheduler.selectors.cluster.sites import sites_of
 from scheduler.selectors.figures.promise import promised_elsewhere
@@ -73,9 +73,7 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
     job = locked(job_id)
     if job.state != JobState.QUEUED:
         raise CannotPlace(f"Job {job_id} is no longer queued.")
-    indices: dict[str, list[int]] = defaultdict(list)
-    for node_id, index in gpus:
-        indices[node_id].append(index)
+    indices = by_node(gpus)
     if len(indices) != option.nodes or len({len(share) for share in indices.values()}) != 1:
         raise CannotPlace(f"{option.key} takes equal shares of {option.nodes} nodes.")
     names = hold_ready_nodes(sorted(indices), option, now)
@@ -109,6 +107,7 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
         reason=f"Placed on {', '.join(names)}.{_elsewhere(job.promised, option)}",
         data={"attempt": str(attempt.pk), "option": option.key, "gpus": [list(gpu) for gpu in gpus]},
         fence=attempt.fence,
+        reload=False,
         binding=option_json(option),
         wait_code="",
         wait_text="",
@@ -137,6 +136,7 @@ def hold_ready_nodes(node_ids: list[str], option: Option, now: datetime) -> list
     ready = Node.objects.select_for_update().filter(
         pk__in=node_ids, state=NodeState.READY, last_seen_at__gte=trusted_since(now)
     )
+    ready = ready.only("name", "price_per_gpu_hour")
     if len(ready) != len(node_ids):
         raise CannotPlace("A chosen node is no longer ready.")
     limit = option.price_per_gpu_hour
@@ -147,28 +147,26 @@ def hold_ready_nodes(node_ids: list[str], option: Option, now: datetime) -> list
 
 def _claim(attempt: Attempt, node_id: str, rank: int, indices: list[int], now: datetime) -> None:
     claim = Claim.objects.create(attempt=attempt, node_id=node_id, rank=rank)
-    rows = wanted_gpus([(node_id, index) for index in indices])
-    if PendingGpu.objects.filter(gpu__in=rows).exists():
+    rows = Gpu.objects.filter(node=node_id, index__in=indices).values_list("pk", "pending")
+    if len(rows) != len(indices):
+        raise CannotPlace(f"Node {node_id} no longer has these GPUs.")
+    if any(kept for _, kept in rows):
         raise CannotPlace(f"A GPU of node {node_id} is kept for another job.")
     try:
         with transaction.atomic():
-            Allocation.objects.bulk_create(Allocation(claim=claim, gpu=gpu, allocated_at=now) for gpu in rows)
+            Allocation.objects.bulk_create(
+                Allocation(claim=claim, gpu_id=gpu, allocated_at=now) for gpu, _ in rows
+            )
     except IntegrityError as held:
         raise CannotPlace(f"A GPU of node {node_id} is held by another job.") from held
 
 
-def wanted_gpus(gpus: Sequence[GpuId]) -> list[Gpu]:
-    """The rows of these GPUs. Raises CannotPlace if a node has one of them no longer."""
+def by_node(gpus: Sequence[GpuId]) -> dict[str, list[int]]:
+    """The indices of GPUs by their node's id."""
     indices: dict[str, list[int]] = defaultdict(list)
     for node_id, index in gpus:
         indices[node_id].append(index)
-    rows: list[Gpu] = []
-    for node_id, of_node in sorted(indices.items()):
-        found = list(Gpu.objects.select_related("node").filter(node_id=node_id, index__in=of_node))
-        if len(found) != len(of_node):
-            raise CannotPlace(f"Node {node_id} no longer has these GPUs.")
-        rows += found
-    return rows
+    return indices
 
 
 @transaction.atomic

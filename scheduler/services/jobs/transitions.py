@@ -5,12 +5,14 @@ A change is a guarded update and its event, in one transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Case, DateTimeField, F, QuerySet, Value, When
+from django.db.models import Case, DateTimeField, F, Q, QuerySet, Value, When
 from django.db.models.functions import Greatest
 
 from portal.accounts.models import User
@@ -18,7 +20,16 @@ from scheduler import hints
 from scheduler.errors import NotFound, StaleJob, check_transition
 from scheduler.models import Job, JobEvent
 from scheduler.selectors.analysis.period import Seconds
-from scheduler.states import QUEUED, TERMINAL, TRANSITIONS, JobEventKind, JobState, StopFor, public_state
+from scheduler.states import (
+    QUEUED,
+    STOPPABLE,
+    TERMINAL,
+    TRANSITIONS,
+    JobEventKind,
+    JobState,
+    StopFor,
+    public_state,
+)
 
 
 def locked(job_id: str) -> Job:
@@ -46,7 +57,6 @@ def record_submissions(*, jobs: Iterable[Job]) -> None:
     hints.tick()
 
 
-@transaction.atomic
 def move_job(
     *,
     job: Job,
@@ -56,10 +66,12 @@ def move_job(
     stop_for: StopFor | None = None,
     actor: User | None = None,
     data: dict[str, Any] | None = None,
+    reload: bool = True,
     **columns: Any,
 ) -> Job:
     """Move a job to a new state and record why; `columns` change in the same update.
 
+    reload: read the job again; for those who go on with it.
     Raises IllegalTransition if the table forbids it, StaleJob if the job moved meanwhile.
     """
     old = JobState(job.state)
@@ -80,6 +92,7 @@ def move_job(
         actor=actor,
         data=data,
         columns={**columns, **_times(job, to, stop_for, now)},
+        reload=reload,
     )
     hints.tick()
     return changed
@@ -129,6 +142,45 @@ def cancel_waiting(*, jobs: QuerySet[Job], actor: User | None, now: datetime, re
     return here
 
 
+@transaction.atomic(savepoint=False)
+def preempt_all(*, reasons: Mapping[Job, str], now: datetime) -> None:
+    """Stop jobs that run and are held, so that others get their GPUs.
+
+    reasons: of each, for its event. The number of queries does not grow with that of the jobs. Raises
+    StaleJob, and the transaction is over, if one of them moved meanwhile.
+    """
+    if not reasons:
+        return
+    shown = Q(state__in=[state for state in STOPPABLE if public_state(state, "") == QUEUED])
+    waited_s = Greatest(Seconds(Value(now, DateTimeField()), F("state_since")), 0.0)
+    held = [Q(pk=job.pk, version=job.version, state=job.state) for job in reasons]
+    here = Job.objects.filter(reduce(or_, held), state__in=STOPPABLE).update(
+        state=JobState.STOPPING,
+        stop_for=StopFor.PREEMPT,
+        version=F("version") + 1,
+        waited_s=Case(When(shown, then=F("waited_s") + waited_s), default=F("waited_s")),
+        shown_since=Case(When(shown, then=F("shown_since")), default=Value(now, DateTimeField())),
+        state_since=now,
+        stop_grace_s=None,
+        tokens_per_second=None,
+    )
+    if here != len(reasons):
+        raise StaleJob("Some of the jobs have moved on.")
+    events = []
+    for job, reason in reasons.items():
+        old, job.state, job.stop_for, job.version = (
+            job.state, JobState.STOPPING, StopFor.PREEMPT, job.version + 1,
+        )  # fmt: skip
+        events.append(
+            JobEvent(
+                job=job, number=job.version, kind=JobEventKind.STATE, old=old, new=job.state,
+                stop_for=job.stop_for, fence=job.fence, reason=reason, at=now,
+            )
+        )  # fmt: skip
+    JobEvent.objects.bulk_create(events)
+    hints.tick()
+
+
 def _times(job: Job, to: JobState, stop_for: StopFor | None, now: datetime) -> dict[str, Any]:
     """The columns that tell since when, and for how long people saw the job waiting."""
     before = public_state(JobState(job.state), job.stop_for)
@@ -140,7 +192,6 @@ def _times(job: Job, to: JobState, stop_for: StopFor | None, now: datetime) -> d
     return times
 
 
-@transaction.atomic
 def note_job(
     *,
     job: Job,
@@ -149,11 +200,12 @@ def note_job(
     reason: str = "",
     actor: User | None = None,
     data: dict[str, Any] | None = None,
+    reload: bool = True,
     **columns: Any,
 ) -> Job:
     """Record something about a job that is no change of state.
 
-    It counts as a version, too.
+    It counts as a version, too. reload: as of `move_job`.
     """
     state = JobState(job.state)
     return _write(
@@ -166,6 +218,7 @@ def note_job(
         actor=actor,
         data=data,
         columns=columns,
+        reload=reload,
     )
 
 
@@ -180,23 +233,30 @@ def _write(
     actor: User | None,
     data: dict[str, Any] | None,
     columns: dict[str, Any],
+    reload: bool,
 ) -> Job:
+    """The update and its event are one transaction, or a part of the caller's."""
     old, number = job.state, job.version + 1
-    here = Job.objects.filter(pk=job.pk, version=job.version, state=old)
-    if not here.update(state=to, stop_for=stop_for, version=F("version") + 1, **columns):
+    with transaction.atomic(savepoint=False):
+        here = Job.objects.filter(pk=job.pk, version=job.version, state=old).update(
+            state=to, stop_for=stop_for, version=F("version") + 1, **columns
+        )
+        if here:
+            JobEvent.objects.create(
+                job=job,
+                number=number,
+                kind=kind,
+                old=old,
+                new=to,
+                stop_for=stop_for,
+                fence=columns.get("fence", job.fence),
+                reason=reason,
+                data=data or {},
+                actor=actor,
+                at=now,
+            )
+            if reload:
+                job.refresh_from_db()
+    if not here:  # outside of the transaction, of which the caller may go on with the rest
         raise StaleJob(f"Job {job.pk} is no longer {old}; reload it.")
-    JobEvent.objects.create(
-        job=job,
-        number=number,
-        kind=kind,
-        old=old,
-        new=to,
-        stop_for=stop_for,
-        fence=columns.get("fence", job.fence),
-        reason=reason,
-        data=data or {},
-        actor=actor,
-        at=now,
-    )
-    job.refresh_from_db()
     return job

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from portal.clock import database_now
 from scheduler.errors import IllegalTransition, StaleJob
-from scheduler.models import Job
-from scheduler.services.jobs.transitions import move_job
+from scheduler.models import Job, JobEvent
+from scheduler.services.jobs.transitions import move_job, preempt_all
 from scheduler.states import (
     BUDGETS,
     LIVE,
+    STOPPABLE,
     STOPPED_TO,
     TERMINAL,
     TRANSITIONS,
+    JobEventKind,
     JobState,
     Outcome,
     StopFor,
@@ -78,3 +82,25 @@ def test_a_job_that_moved_meanwhile_is_stale() -> None:
 
 def test_live_states_are_those_with_an_attempt() -> None:
     assert not LIVE & (TERMINAL | {JobState.QUEUED, JobState.PAUSED})
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("old", sorted(STOPPABLE))
+def test_jobs_are_stopped_together_as_they_are_one_by_one(old: JobState) -> None:
+    """Their rows and events are equal, however long they were seen waiting."""
+    jobs, now = [world.job() for _ in range(3)], database_now()
+    Job.objects.update(state=old, state_since=now - timedelta(seconds=50), shown_since=None, waited_s=7.0)
+    one, *others = Job.objects.filter(pk__in=[job.pk for job in jobs])
+    move_job(job=one, to=JobState.STOPPING, stop_for=StopFor.PREEMPT, now=now, reason="x", stop_grace_s=None)
+    preempt_all(reasons=dict.fromkeys(others, "x"), now=now)
+    columns = ("state", "stop_for", "version", "state_since", "shown_since", "stop_grace_s")
+    assert len({*Job.objects.values_list(*columns)}) == 1
+    waited = list(Job.objects.values_list("waited_s", flat=True))
+    assert waited == pytest.approx([57.0 if public_state(old, "") == "queued" else 7.0] * 3, abs=0.001)
+    told = JobEvent.objects.filter(kind=JobEventKind.STATE)
+    events = told.values_list("number", "old", "new", "stop_for", "fence", "reason", "data", "actor", "at")
+    assert len(events) == 3
+    assert len({repr(event) for event in events}) == 1
+    assert [(job.state, job.stop_for, job.version) for job in others] == [("stopping", "preempt", 2)] * 2
+    with pytest.raises(StaleJob):
+        preempt_all(reasons={**dict.fromkeys(others, "x"), jobs[0]: "x"}, now=now)

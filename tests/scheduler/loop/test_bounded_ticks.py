@@ -10,14 +10,18 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from scheduler import hints
 from scheduler.loop import leases
 from scheduler.loop.tick import tick
-from scheduler.models import Attempt, Epoch, Job, Node
+from scheduler.models import Attempt, Epoch, Job, Node, PendingGpu
+from scheduler.services.jobs.hand_over import hand_over
 from scheduler.states import JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode
+from tests.harness.preempting import running
 
 pytestmark = pytest.mark.django_db
 
@@ -135,3 +139,27 @@ def test_garbage_is_sought_seldom_in_a_tick_and_as_before_after_it(monkeypatch: 
         tick()
     assert within[0] > before[0]
     assert gc.get_threshold() == before
+
+
+@pytest.mark.parametrize("victims", [1, 4])
+def test_a_handover_takes_a_constant_number_of_queries(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, victims: int
+) -> None:
+    """However many jobs are stopped for one, and however many GPUs it takes."""
+    settings.POLICY = "las"
+    node = world.fake_node(slots=victims)
+    for _ in range(victims):
+        running(node, number_gpus=1)
+    taker = world.job(params={"number_gpus": victims, "max_steps": 10_000})
+    queries: list[str] = []
+
+    def counted(**values: Any) -> None:
+        with CaptureQueriesContext(connection) as captured:
+            hand_over(**values)
+        queries.extend(query["sql"] for query in captured)
+
+    monkeypatch.setattr("scheduler.loop.apply.hand_over", counted)
+    tick()
+    assert PendingGpu.objects.filter(start__job=taker).count() == victims
+    assert Attempt.objects.filter(stopped_for=taker).count() == victims
+    assert len(queries) == 10, queries
