@@ -5,6 +5,7 @@ A decision is kept before it is carried out. One that says the same again is not
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -14,7 +15,7 @@ from scheduler.core.decisions.decision_json import PolicyInput, pack_input, pack
 from scheduler.core.decisions.news import VERBS, news, news_digest
 from scheduler.core.types import Action, Plan, Wait
 from scheduler.loop import leadership
-from scheduler.loop.options.option_sets import PackedOptions, pack_all, store
+from scheduler.loop.options.option_sets import pack_all, store
 from scheduler.models import Decision, DecisionJob, Epoch, Job
 from scheduler.selectors.policy import LivePolicy
 from scheduler.states import JobState
@@ -29,12 +30,14 @@ def record(epoch: Epoch, live: LivePolicy, given: PolicyInput, plan: Plan) -> No
     found = news(plan, _known_codes() if any(isinstance(action, Wait) for action in plan.actions) else {})
     if not found:
         return
-    digest = news_digest(found, given.state)
+    options = pack_all(given.state)
+    digests = {job: packed.digest for job, packed in options.items()}
+    digest = news_digest(found, given.state, digests)
     with leadership.row(epoch, decision=digest):
         newest = Decision.objects.order_by("-id").only("pk", "at", "digest").first()
         if newest is None or newest.digest != digest:
-            decision, options = _kept(live, given, plan, digest)
-            DecisionJob.objects.bulk_create(_of_job(decision, action) for action in found)
+            decision = _kept(live, given, plan, digest, digests)
+            DecisionJob.objects.bulk_create(_of_job(decision.pk, action) for action in found)
             store(options, decision, newest)
             hints.forecast_starts()
 
@@ -45,15 +48,13 @@ def _known_codes() -> dict[str, str]:
 
 
 def _kept(
-    live: LivePolicy, given: PolicyInput, plan: Plan, digest: str
-) -> tuple[Decision, dict[str, PackedOptions]]:
-    """The decision's new row, and the options that it names."""
-    options = pack_all(given.state)
-    digests = {job: packed.digest for job, packed in options.items()}
+    live: LivePolicy, given: PolicyInput, plan: Plan, digest: str, digests: Mapping[str, str]
+) -> Decision:
+    """The decision's new row. digests: of the options that it names, by job."""
     predictor = active_predictor()
     solved = given._replace(state=replace(given.state, solved=plan.solved))
     packed, packed_plan = pack_input(solved, digests), pack_plan(plan)
-    decision = Decision.objects.create(
+    return Decision.objects.create(
         at=datetime.fromtimestamp(given.now, tz=UTC),
         policy=live.policy.name,
         parameters=live.parameters,
@@ -64,9 +65,8 @@ def _kept(
         input=packed,
         plan=packed_plan,
     )
-    return decision, options
 
 
-def _of_job(decision: Decision, action: Action) -> DecisionJob:
+def _of_job(decision: int, action: Action) -> DecisionJob:
     code = action.code if isinstance(action, Wait) else ""
-    return DecisionJob(decision=decision, job_id=action.job, verb=VERBS[type(action)], code=code)
+    return DecisionJob(decision_id=decision, job_id=action.job, verb=VERBS[type(action)], code=code)

@@ -23,7 +23,7 @@ from scheduler.loop.declines import Avoided, avoided_by
 from scheduler.loop.nodes_seen import nodes_with_free
 from scheduler.loop.options.nodes_away import explain_nodes_away
 from scheduler.loop.options.nodes_offline import with_offline_nodes
-from scheduler.loop.options.option_cache import JobOptions, options_of
+from scheduler.loop.options.option_cache import JobOptions, options_of, with_promises
 from scheduler.loop.options.unsupported import explain_missing_options
 from scheduler.loop.options.within_budget import within_budget
 from scheduler.models import Allocation, Attempt, Job, JobArray, Market, PendingStart
@@ -165,7 +165,7 @@ def _fronts(jobs: Sequence[JobColumns]) -> dict[str, float]:
 def _history(jobs: QuerySet[Job]) -> dict[str, list[Attempt]]:
     attempts: dict[str, list[Attempt]] = defaultdict(list)
     rows = Attempt.objects.filter(job__in=jobs.order_by().values("pk")).order_by("fence")
-    for attempt in rows.only(*ATTEMPT_COLUMNS):
+    for attempt in with_promises(rows.only(*ATTEMPT_COLUMNS)):
         attempts[attempt.job_id].append(attempt)
     return attempts
 

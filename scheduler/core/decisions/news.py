@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from scheduler.core.decisions.decision_json import DIGEST_BYTES
-from scheduler.core.types import Action, ClusterState, Plan, Preempt, Resize, Start, Wait
+from scheduler.core.types import Action, ClusterState, JobInfo, Plan, Preempt, Resize, Start, Wait
 from scheduler.states import WaitState
 
 
@@ -42,11 +42,23 @@ def news(plan: Plan, known_codes: Mapping[str, str]) -> list[Action]:
     ]
 
 
-def news_digest(found: list[Action], state: ClusterState) -> str:
+def news_digest(found: Sequence[Action], state: ClusterState, digests: Mapping[str, str]) -> str:
     """Tells decisions apart.
 
-    It is the same for a decision that is made again, since it could not be carried out yet.
+    It is the same for a decision that is made again, since it could not be carried out yet. digests: of the
+    options of each job that has any.
     """
-    attempts = {job.id: job.restarts for job in state.jobs}
-    text = repr([(action, attempts.get(action.job)) for action in found])
+    jobs = {job.id: job for job in state.jobs}
+    text = repr([_told(action, jobs.get(action.job), digests) for action in found])
     return hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def _told(action: Action, job: JobInfo | None, digests: Mapping[str, str]) -> tuple[object, ...]:
+    """An action, in which an option is its place among the job's: many are long to write out."""
+    attempts = job.restarts if job else None
+    if not isinstance(action, Start | Resize):
+        return action, attempts
+    option: object = action.option
+    if job and job.id in digests and action.option in job.options:
+        option = digests[job.id], job.options.index(action.option)
+    return VERBS[type(action)].value, action.job, option, action.gpus, attempts

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import NamedTuple
+from uuid import UUID
 
 from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Option
-from scheduler.models import Job
+from scheduler.models import Attempt, Job
 from scheduler.selectors.jobs import JobColumns
 
 SLICE = 1000  # ids a query: databases limit the number of values
@@ -28,6 +29,19 @@ class JobOptions(NamedTuple):
 
 # job -> (version, inventory and predictor, options): both change whenever the options or the binding do.
 _parsed: dict[str, tuple[int, str, JobOptions]] = {}
+
+_promised: dict[UUID, Option] = {}  # of attempts, which keep theirs
+
+
+def with_promises(attempts: Iterable[Attempt]) -> list[Attempt]:
+    """The attempts, their options parsed once. Attempts that are not asked for are forgotten."""
+    global _promised
+    found = list(attempts)
+    for attempt in found:
+        if attempt.pk in _promised:
+            attempt.promised = _promised[attempt.pk]
+    _promised = {attempt.pk: attempt.promised for attempt in found}
+    return found
 
 
 def options_of(jobs: Iterable[JobColumns]) -> dict[str, JobOptions]:

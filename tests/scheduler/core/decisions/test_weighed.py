@@ -97,4 +97,10 @@ def test_a_decision_that_is_made_again_has_the_same_digest_until_the_job_ran() -
     start = Start("s", ONE, (("n", 0),))
     state = ClusterState(jobs=(job("s", ONE),), nodes=())
     ran = replace(state, jobs=(job("s", ONE, restarts=1),))
-    assert news_digest([start], state) == news_digest([start], state) != news_digest([start], ran)
+    for known in ({}, {"s": "of the options"}):
+        same = news_digest([start], state, known)
+        assert same == news_digest([start], state, known) != news_digest([start], ran, known)
+        assert same != news_digest([replace(start, gpus=(("n", 1),))], state, known)
+    assert news_digest([start], state, {"s": "of others"}) != same
+    other = replace(start, option=replace(ONE, price_per_gpu_hour=7.0))
+    assert news_digest([other], state, {"s": "of the options"}) != same
