@@ -54,7 +54,7 @@ def news_digest(found: Sequence[Action], state: ClusterState, digests: Mapping[s
 
 
 def _told(action: Action, job: JobInfo | None, digests: Mapping[str, str]) -> tuple[object, ...]:
-    """An action, in which an option is its place among the job's: many are long to write out."""
+    """An action, with an option as its place among the job's: they are long."""
     attempts = job.restarts if job else None
     if not isinstance(action, Start | Resize):
         return action, attempts

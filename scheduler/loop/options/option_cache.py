@@ -34,7 +34,10 @@ _promised: dict[UUID, Option] = {}  # of attempts, which keep theirs
 
 
 def with_promises(attempts: Iterable[Attempt]) -> list[Attempt]:
-    """The attempts, their options parsed once. Attempts that are not asked for are forgotten."""
+    """The attempts, with their options parsed once.
+
+    Attempts that are not asked for are forgotten.
+    """
     global _promised
     found = list(attempts)
     for attempt in found:
