@@ -96,7 +96,32 @@ def raw_value(value: Any) -> Raw:
 
 
 def raw_all(values: Iterable[Any]) -> list[Raw]:
-    return [raw_value(value) for value in values]
+    """Dataclasses of one kind for JSON, each as `raw_value` says it.
+
+    Thousands are written field by field, which is quicker.
+    """
+    values = list(values)
+    if not values:
+        return []
+    kind: Any = type(values[0])
+    names, defaults, values_of = _fields(kind)
+    found: list[Raw] = [{"version": VERSION} if kind is Option else {} for _ in values]
+    for name, default, column in zip(names, defaults, zip(*map(values_of, values), strict=True), strict=True):
+        rows, told = found, list(column)
+        if default is not MISSING:
+            kept = [place for place, held in enumerate(column) if held != default]
+            rows, told = [found[place] for place in kept], [column[place] for place in kept]
+        for row, held in zip(rows, _written(kind, name, told), strict=True):
+            row[name] = held
+    return found
+
+
+def _written(kind: type[Any], name: str, column: Sequence[Any]) -> Sequence[Any]:
+    """The values of one field for JSON."""
+    write = WRITTEN.get(kind, {}).get(name)
+    if write is raw_value:
+        return raw_all(column)
+    return list(map(write, column)) if write else column
 
 
 def raw_columns(values: Sequence[Any], but: Container[str] = ()) -> Raw:
@@ -109,11 +134,11 @@ def raw_columns(values: Sequence[Any], but: Container[str] = ()) -> Raw:
         return {}
     kind: Any = type(values[0])
     names, defaults, values_of = _fields(kind)
-    write, raw = WRITTEN.get(kind, {}), {}
+    raw = {}
     columns = zip(*map(values_of, values), strict=True)
     for name, default, column in zip(names, defaults, columns, strict=True):
         if name not in but and column.count(default) < len(column):
-            raw[name] = list(map(write[name], column)) if name in write else column
+            raw[name] = _written(kind, name, column)
     return raw
 
 

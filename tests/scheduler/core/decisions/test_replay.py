@@ -20,7 +20,7 @@ from scheduler.core.decisions.decision_json import (
     unpack_plan,
 )
 from scheduler.core.decisions.replay import differences, replay
-from scheduler.core.decisions.value_json import READ, raw_value
+from scheduler.core.decisions.value_json import READ, raw_all, raw_value
 from scheduler.core.divide import time_shares
 from scheduler.core.market.types import Acquire, MarketView, NodeTerms, Release, SlotOffer
 from scheduler.core.policies import LIVE, POLICIES, sia
@@ -55,6 +55,14 @@ def test_every_live_policy_decides_the_same_again(state: ClusterState, later: Cl
         plan = kept_and_replayed(name, state, NOW)
         memory = json.loads(json.dumps(dict(plan.memory)))  # as the epoch's row brings it
         kept_and_replayed(name, replace(later, memory=memory), NOW + 2000.1)
+
+
+@given(state=cluster_states())
+def test_values_are_written_together_as_they_are_one_by_one(state: ClusterState) -> None:
+    """In each order of their fields, as their bytes have a digest."""
+    options = [replace(one, steps=n % 3) for jobs in state.jobs for n, one in enumerate(jobs.options)]
+    for values in ([], options, state.nodes, [one.holds for one in state.running]):
+        assert list(map(repr, raw_all(values))) == [repr(raw_value(value)) for value in values]
 
 
 def test_numbers_survive_to_the_last_bit() -> None:
