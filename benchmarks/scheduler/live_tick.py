@@ -1,13 +1,16 @@
 """Time and queries of one turn of the live loop.
 
 python benchmarks/scheduler/live_tick.py [--jobs 1000] [--nodes 100] [--policy fifo] [--teams 0]
-    [--repeats 15]    (bars on PostgreSQL, where a loop costs 500 ms: 200 ms a tick, 50 ms a start)
+    [--ran-s 0] [--repeats 15]
+Bars on PostgreSQL, where a loop costs 500 ms: 200 ms a tick, 50 ms a start.
 
 The time by the clock includes reads and writes of the database; CPU time is that of this process, without the
 database's, and also told as a multiple of a loop of ten million additions, as other processes slow the clock
 down. First all GPUs are given to jobs, which says what applying a start costs. Then every job waits with a
 reason: first nothing changes; then one job is new in each tick. Each is measured with decisions being kept
 (bar: a tenth slower) and without, in turns. With teams each has a quota, and jobs belong to them in turn.
+Jobs that have run for some minutes (--ran-s) are stopped by `las` and `tiresias` for those that wait, so that
+each tick hands GPUs over.
 """
 
 from __future__ import annotations
@@ -57,6 +60,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--policy", default="fifo")
     parser.add_argument("--teams", type=int, default=0)
+    parser.add_argument("--ran-s", type=float, default=0.0)
     parser.add_argument("--repeats", type=int, default=15)
     options = parser.parse_args()
     from tests.harness.servers import Postgres
@@ -79,9 +83,12 @@ def measure(options: argparse.Namespace) -> None:
     django.setup()
     from django.core.management import call_command
 
+    from tests.harness import world
+
     call_command("migrate", verbosity=0)
     build(options.jobs, options.nodes)
     set_quotas(options.teams, options.nodes)
+    world.age_starts(options.ran_s)
     for jobs in (options.jobs // 10, options.jobs):
         keep_waiting(jobs)
         for what, change in (("nothing changes", lambda: None), ("one job is new", one_is_new)):
