@@ -13,6 +13,10 @@ from scheduler.selectors.cluster.sites import known
 from scheduler.selectors.nodes import trusted_since
 from scheduler.states import NodeState
 
+COLUMNS = (
+    "state", "last_seen_at", "cannot_train", "price_per_gpu_hour", "kind", "market__name", "withdraw_at",
+)  # fmt: skip
+
 
 def nodes_with_free(held: set[GpuId], now: datetime) -> tuple[NodeInfo, ...]:
     """The nodes there are, with the GPUs that nobody holds."""
@@ -24,7 +28,8 @@ def nodes_with_free(held: set[GpuId], now: datetime) -> tuple[NodeInfo, ...]:
     ):
         groups[node_id, model].append((index, memory_bytes))
         sites[node_id].append(Gpu.place(site))
-    nodes = Node.present.select_related("market").in_bulk()  # once each: a node has many GPUs
+    rows = Node.present.select_related("market").only(*COLUMNS)
+    nodes = rows.in_bulk()  # once each: a node has many GPUs
     return tuple(
         NodeInfo(
             id=node_id,

@@ -210,12 +210,12 @@ def test_a_draining_node_without_jobs_is_drained_and_gets_nothing() -> None:
     assert Node.objects.get().state == NodeState.DRAINED
 
 
-def test_a_snapshot_takes_the_same_number_of_queries_for_any_number_of_jobs() -> None:
-    world.fake_node()
+def test_a_snapshot_takes_the_same_number_of_queries_for_any_number_of_jobs_and_nodes() -> None:
     owner = world.user()
     file = world.data_file(owner)
     counts = []
     for _ in range(2):
+        world.fake_node()
         for _ in range(5):
             world.job(owner, training_file=file)
         with CaptureQueriesContext(
