@@ -15,6 +15,7 @@ PAGED = "paged-adamw-fp32"
 HYBRID = "hybrid"
 # Optimiser states in bytes per trained parameter (weights, gradients, moments): ZeRO, table of section 3.
 STATE_BYTES = {"adamw-fp32": 16.0, "adamw-bf16": 8.0, "adamw-8bit": 6.0, PAGED: 16.0}
+UNKNOWN_SOFTWARE = "unknown"
 WIDENING = "fms-acceleration"  # software whose FSDP keeps float32 between layers, as its peaks tell
 # The usual values of settings that memory depends on. An attention of None is fused, as the GPU has it.
 USUAL: Mapping[str, tuple[Any, ...]] = {
@@ -41,6 +42,11 @@ def autocasts(config: Config) -> bool:
 def is_ours(config: Config) -> bool:
     """Tell whether our trainer ran it; earlier runs of it state no more than this."""
     return config.chunked_loss is True and config.optimizer_state == "adamw-fp32"
+
+
+def software_family(config: Config) -> str:
+    """Return the software without its version, which may be all of it."""
+    return UNKNOWN_SOFTWARE if config.software is None else config.software.split()[0].rstrip("0123456789.-")
 
 
 def in_4_bits(config: Config) -> bool:

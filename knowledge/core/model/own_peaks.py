@@ -1,8 +1,9 @@
-"""The peaks of our trainer for which history is believed rather than physics.
+"""The peaks for which history is believed rather than physics.
 
 Physics follows our trainer line by line, and history has mostly other software. So history is believed only
 where it predicted runs of our trainer better that it had not seen: other configurations of the same models
-and GPUs, other models, other GPUs.
+and GPUs, other models, other GPUs. Of software that history does not have physics answers as well: what
+trees and weights learn of one stack makes the peaks of another worse (docs/knowledge.md).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.stack import is_fsdp, is_ours
+from knowledge.core.analytic.stack import is_fsdp, is_ours, software_family
 from knowledge.core.data import splits
 from knowledge.core.data.splits import Dataset, Fold
 from knowledge.core.domain.arrays import Array, Mask
@@ -31,19 +32,22 @@ class OwnPeaks:
     """Models, GPUs and ways to train of our trainer's measured peaks.
 
     better: what was left out when history was nearer than physics by more than a standard error.
+    software: families of all measured peaks, ours and others'; empty where nobody asked.
     """
 
     models: frozenset[str] = frozenset()
     gpus: frozenset[str] = frozenset()
     ways: frozenset[str] = frozenset()
     better: frozenset[str] = frozenset()
+    software: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, data: Dataset, regressor: Regressor) -> OwnPeaks:
         """data: all rows with a peak. regressor: of the kind that learns from them."""
         ours = np.array([is_ours(x) for x in data.configs], dtype=bool)
+        software = frozenset(map(software_family, data.configs))
         if ours.sum() < ENOUGH_OF_OURS:
-            return cls()
+            return cls(software=software)
         some = [x for x, mine in zip(data.configs, ours, strict=True) if mine]
         groups = {
             CONFIGURATION: list(data.hashes),
@@ -57,16 +61,28 @@ class OwnPeaks:
             better=frozenset(
                 what for what, names in groups.items() if _is_better(_gains(data, regressor, names, ours))
             ),
+            software=software,
         )
 
     def by_physics(self, configs: Sequence[Config]) -> Mask:
         """Return the rows whose peaks physics predicts alone, shape (n,).
 
-        Never where GPUs share a model: the layers that they put together are not in the prior.
+        Never of our trainer where GPUs share a model, until such peaks of it were measured.
         """
-        return np.array(
-            [is_ours(x) and not is_fsdp(x) and not self._is_believed(x) for x in configs], dtype=bool
-        )
+        return np.array([self._is_physics(x) for x in configs], dtype=bool)
+
+    def foreign(self, configs: Sequence[Config]) -> Mask:
+        """Return the rows of software that history does not have, shape (n,)."""
+        return np.array([self._is_foreign(x) for x in configs], dtype=bool)
+
+    def _is_physics(self, config: Config) -> bool:
+        if is_ours(config):
+            return not is_fsdp(config) and not self._is_believed(config)
+        return self._is_foreign(config)
+
+    def _is_foreign(self, config: Config) -> bool:
+        known = not self.software or is_ours(config) or software_family(config) in self.software
+        return not known
 
     def _is_believed(self, config: Config) -> bool:
         required = {CONFIGURATION}

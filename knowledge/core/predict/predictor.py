@@ -242,13 +242,17 @@ def _learned(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable) 
         memory_width = np.exp(knowledge.memory.width(configs, unseen_model, unseen_gpu))
     suspected = memory
     by_physics = knowledge.own_peaks.by_physics(configs) & (knowledge.memory is not None)
+    foreign = knowledge.own_peaks.foreign(configs)
     if by_physics.any():
         # A stack that physics follows line by line has other errors than other stacks. The history of our
-        # trainer's runs, once there is some, still makes for caution.
+        # trainer's runs, once there is some, still makes for caution, and that of others for software that
+        # nobody measured.
         memory = np.where(by_physics, cost_model.memory(c).total, memory)
-        suspected = np.maximum(memory, suspected) if knowledge.own_peaks.models else memory
+        wary = foreign | bool(knowledge.own_peaks.models)
+        suspected = np.where(wary, np.maximum(memory, suspected), memory)
+        memory_width = np.where(foreign, np.maximum(memory_width, np.exp(MEMORY_WIDTH)), memory_width)
     unfamiliar = outside | unseen_model | knowledge.rate.scarce(configs)
-    doubtful = unfamiliar | seen.beyond_reach(configs, c)
+    doubtful = unfamiliar | foreign | seen.beyond_reach(configs, c)
     doubted = suspected / np.where(seen.untried_setting(configs, c), 1.0, PREDICTION_MARGIN)
     p_valid = _p_valid(knowledge, configs, c, np.where(doubtful, doubted, 0.0))
     return PredictionBatch(

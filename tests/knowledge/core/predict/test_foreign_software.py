@@ -1,0 +1,77 @@
+"""Peaks of software that history does not have are those of physics, with doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from knowledge.core.analytic.stack import software_family
+from knowledge.core.data.measurement import Measurement
+from knowledge.core.evaluate import evaluation
+from knowledge.core.predict import store
+from knowledge.core.predict.base import MIN_P_VALID
+from knowledge.core.predict.predictor import MEMORY_WIDTH, LearnedPredictor
+from tests.knowledge.conftest import CATALOGUE
+from tests.knowledge.core.predict.test_our_trainer import THEIRS, against_physics, history
+from tests.knowledge.core.predict.test_peak_correction import OTHER, config, scores
+
+ASKED = config(batch=3, gpu=OTHER)
+
+
+def learnt(factor: float, others: Sequence[Measurement] = ()) -> LearnedPredictor:
+    """History of one stack, whose peaks are so many times those of physics, and other rows."""
+    known = [replace(one, software="stack 1.2") for one in THEIRS]
+    return evaluation.predictor([*history(known, factor), *others], CATALOGUE)
+
+
+@pytest.mark.parametrize("factor", [0.75, 1.3])
+def test_history_answers_for_its_own_software_in_any_version_and_for_no_other(factor: float) -> None:
+    asked = [replace(ASKED, software=name) for name in ("stack 1.2", "stack 2.0", "rival 1.2", None)]
+    found = against_physics(learnt(factor), asked)
+    assert abs(found[0] - 1) > 0.15
+    assert abs(found[1] - 1) > 0.15
+    assert found[2:] == pytest.approx(1.0)
+
+
+def test_the_interval_of_software_that_is_new_is_that_of_physics_at_least() -> None:
+    known, new = (replace(ASKED, software=name) for name in ("stack 1.2", "rival 1.2"))
+    found = scores(learnt(1.3), [known, new])
+    width = np.log(found.memory_high / found.memory)
+    assert width[1] >= MEMORY_WIDTH
+    assert width[1] >= width[0]
+
+
+def test_what_history_holds_beyond_physics_makes_new_software_no_surer_to_run() -> None:
+    """A size that fits by physics alone is doubted where other stacks took more."""
+    sizes = [config(tokens=512, batch=batch, gpu=OTHER) for batch in range(1, 400, 3)]
+    failed = [
+        Measurement(config=replace(one, software="stack 1.2"), status="oom", source="csv")
+        for one in sizes[-60:]
+    ]
+    asked = [replace(one, software="rival 1") for one in sizes]
+    calm, wary = (scores(learnt(factor, failed), asked).p_valid for factor in (1.0, 1.3))
+    assert (wary < calm - 0.1).any()
+    assert not ((wary >= MIN_P_VALID) & (calm < MIN_P_VALID)).any()
+
+
+def test_a_stored_predictor_knows_whose_software_it_has() -> None:
+    before = learnt(1.3)
+    again = replace(before, knowledge=store.loads(store.dumps(before.knowledge), "it"))
+    asked = [replace(ASKED, software=name) for name in ("stack 2.0", "rival 1.2")]
+    assert against_physics(again, asked) == pytest.approx(against_physics(before, asked))
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("3.1.0", ""),
+        ("fms-acceleration 2024-11-09", "fms-acceleration"),
+        ("nemo-2.1", "nemo"),
+        (None, "unknown"),
+    ],
+)
+def test_a_family_is_the_name_without_versions(name: str | None, family: str) -> None:
+    assert software_family(replace(ASKED, software=name)) == family
