@@ -1,6 +1,6 @@
 """Bundles, and the jobs that may have one, for policies that divide a cluster.
 
-A bundle is a GPU model with numbers of nodes and GPUs. Of options with the same bundle one is left.
+A bundle is a GPU model with numbers of nodes and GPUs. Of options with the same bundle one is wished for.
 """
 
 from __future__ import annotations
@@ -32,22 +32,32 @@ def movable(state: ClusterState, rules: DivideRules, now: float) -> list[JobInfo
 
 
 def possible_options(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> list[Option]:
-    """Return the job's options that the empty cluster could hold.
+    """Return the job's options that the empty cluster could hold, one per bundle, smallest first."""
+    bundles: dict[tuple[str, int, int], Option] = {}
+    for option in every_option(job, free, rules):
+        bundles.setdefault(bundle(option), option)
+    return list(bundles.values())
 
-    The rules allow them. There is one per bundle, smallest first. The option of a running job is among them,
-    even where it could not start so any more: it may stay.
+
+def every_option(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> list[Option]:
+    """Return all of the job's options that the empty cluster could hold, smallest first.
+
+    The rules allow them. The option of a running job is among them, even where it could not start so any
+    more: it may stay.
     """
-    found = free.possible(job)
+    found = list(free.possible(job))
     if job.holds:
         held = job.holds.option
         found = [option for option in found if rules.worth(job, option)]
         if held in job.options and bundle(held) not in map(bundle, found):
             found.append(held)
-    bundles: dict[tuple[int, int, str], Option] = {}
-    for option in reversed(found):
-        config = option.config
-        bundles[config.number_gpus, config.number_nodes, config.gpu_model] = option
-    return [bundles[size] for size in sorted(bundles)]
+    return sorted(found, key=size)
+
+
+def size(option: Option) -> tuple[int, int, str]:
+    """(GPUs, nodes, GPU model)."""
+    config = option.config
+    return config.number_gpus, config.number_nodes, config.gpu_model
 
 
 def bundle(option: Option) -> tuple[str, int, int]:

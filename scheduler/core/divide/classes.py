@@ -14,6 +14,26 @@ from scheduler.core.placement.fit import Placement
 from scheduler.core.types import ClusterState, JobInfo
 
 
+def is_fair(
+    state: ClusterState,
+    jobs: Sequence[JobInfo],
+    peers: Sequence[JobInfo],
+    places: Places,
+    placement: Placement,
+) -> bool:
+    """Does a lower class keep none of these jobs from a place?
+
+    peers: whole classes of all jobs.
+    """
+    for one in {job.priority for job in peers if job.id not in places}:
+        taken = {job.id: places[job.id] for job in peers if job.id in places and job.priority >= one}
+        free = left_over(state, jobs, taken, placement)
+        left_out = [job for job in peers if job.priority == one and job.id not in places]
+        if any(smallest(job, free) for job in left_out):
+            return False
+    return True
+
+
 def serve_by_class(
     state: ClusterState, jobs: Sequence[JobInfo], wishes: Wishes, together: Places, placement: Placement
 ) -> Places:
@@ -32,30 +52,13 @@ def serve_by_class(
         tried = [kept]
         if not all(is_met(wishes[job.id], beside.get(job.id)) for job in peers if job.id in wishes):
             tried.append(serve(state, jobs, so_far, wishes, {}, placement))
-        fair = [places for places in tried if _is_fair(state, jobs, higher, places, placement)]
+        fair = [places for places in tried if is_fair(state, jobs, higher, places, placement)]
         found = [
             start | spare(peers, start, left_over(state, jobs, start, placement)) for start in (*fair, beside)
         ]
         places = max(found, key=lambda end: (_by_class(so_far, wishes, end), -_moved(so_far, end)))
         higher = so_far
     return places
-
-
-def _is_fair(
-    state: ClusterState,
-    jobs: Sequence[JobInfo],
-    higher: Sequence[JobInfo],
-    places: Places,
-    placement: Placement,
-) -> bool:
-    """Does a lower class keep none of these jobs from a place?"""
-    for one in {job.priority for job in higher if job.id not in places}:
-        taken = {job.id: places[job.id] for job in higher if job.id in places and job.priority >= one}
-        free = left_over(state, jobs, taken, placement)
-        left_out = [job for job in higher if job.priority == one and job.id not in places]
-        if any(smallest(job, free) for job in left_out):
-            return False
-    return True
 
 
 def _by_class(jobs: Iterable[JobInfo], wishes: Wishes, places: Places) -> list[tuple[float, int, int]]:

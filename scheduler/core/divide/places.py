@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from knowledge.core.domain.types import Option
-from scheduler.core.divide.bundles import bundle, possible_options
+from scheduler.core.divide.bundles import bundle, every_option, size
 from scheduler.core.placement.fit import FreeGpus, Placement
 from scheduler.core.types import ClusterState, GpuId, JobInfo
 
@@ -98,7 +98,7 @@ def _old_place(job: JobInfo, free: FreeGpus) -> Place | None:
 
 
 def _smaller(job: JobInfo, wish: Option, free: FreeGpus) -> Place | None:
-    for option in reversed(possible_options(job, free)):
+    for option in sorted(every_option(job, free), key=size, reverse=True):
         fits = option.gpu_model == wish.gpu_model and option.gpus <= wish.gpus
         if fits and (gpus := free.place(option, job)):
             return option, gpus
@@ -121,10 +121,13 @@ def spare(jobs: Sequence[JobInfo], places: Places, free: FreeGpus) -> Places:
 
 
 def smallest(job: JobInfo, free: FreeGpus) -> Place | None:
-    """The smallest bundle of the job that fits, with its GPUs."""
+    """The smallest bundle of the job that fits, with its GPUs.
+
+    Of options with the same bundle one may fit on nodes where another does not.
+    """
     if not any(option.gpus <= free.count(option.gpu_model) for option in job.options):
         return None  # quickly: on a full cluster most jobs have none
-    fits = ((option, gpus) for option in possible_options(job, free) if (gpus := free.place(option, job)))
+    fits = ((option, gpus) for option in every_option(job, free) if (gpus := free.place(option, job)))
     return next(fits, None)
 
 

@@ -13,7 +13,7 @@ from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
 from scheduler.core.divide.bundles import ANY, bundle, movable, possible_options
 from scheduler.core.divide.capacity import Capacity
-from scheduler.core.divide.classes import serve_by_class
+from scheduler.core.divide.classes import is_fair, serve_by_class
 from scheduler.core.divide.places import Places, Wishes, is_met, left_over, serve, spare
 from scheduler.core.divide.rules import DivideRules
 from scheduler.core.placement.fit import FreeGpus, Placement
@@ -78,13 +78,15 @@ def realize(
     """The actions that bring the jobs as close to their wishes as their nodes allow.
 
     All classes are placed together, so that most wishes fit and few jobs move. Where a wish finds no place,
-    the classes are also placed one after the other, which is taken if it serves a higher one better. Nobody
-    is stopped, or waits, beside idle GPUs: what is left goes to jobs without a place, running ones first.
+    or a lower class has what a job without a wish could use, the classes are also placed one after the other,
+    which is taken if it serves a higher one better. Nobody is stopped, or waits, beside idle GPUs: what is
+    left goes to jobs without a place, running ones first.
     """
     places = serve(state, jobs, jobs, wishes, {}, placement)
-    all_met = all(is_met(wish, places.get(job)) for job, wish in wishes.items())
-    if not all_met and len({job.priority for job in jobs}) > 1:
-        places = serve_by_class(state, jobs, wishes, places, placement)
+    if len({job.priority for job in jobs}) > 1:
+        all_met = all(is_met(wish, places.get(job)) for job, wish in wishes.items())
+        if not all_met or not is_fair(state, jobs, jobs, places, placement):
+            places = serve_by_class(state, jobs, wishes, places, placement)
     left_out = [job for job in jobs if job.id not in places]
     if left_out:
         left_out.sort(key=lambda job: (-job.priority, job.holds is None, job.submitted_at, job.id))

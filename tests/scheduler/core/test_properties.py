@@ -130,8 +130,10 @@ def nobody_is_evicted_for_a_lower_priority(state: ClusterState, plan: Plan) -> N
     victims = [jobs[action.job] for action in plan.actions if isinstance(action, Preempt)]
     assert not victims or granted
     for victim in victims:
-        for gpu in victim.holds.gpus if victim.holds else ():
-            assert gpu not in granted or granted[gpu].priority >= victim.priority
+        gpus = victim.holds.gpus if victim.holds else ()
+        takers = [granted[gpu].priority for gpu in gpus if gpu in granted]
+        # A lower class may have the rest of a gang's GPUs, of which a higher one needs some.
+        assert not takers or max(takers) >= victim.priority
 
 
 def equal_inputs_give_equal_plans(name: str, state: ClusterState, plan: Plan) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from knowledge.core.domain.types import Option
@@ -75,6 +75,20 @@ def test_a_wish_that_finds_no_place_does_not_move_jobs_to_and_fro() -> None:
 
 
 @dividing
+def test_a_job_takes_another_option_of_its_bundle_where_the_first_finds_no_place(policy: str) -> None:
+    """Sia and Gavel wish for one option of a bundle; `n0` alone can train it, and is half full."""
+    stays = running("stays", option(), ("n0", 0), preemptible=False)
+    nodes = [replace(node("n0", 2), free=(1,)), replace(node("n1", 2), cannot_train=frozenset({"qlora"}))]
+    pair = job("pair", by_qlora(option(gpus=2)), option(gpus=2))
+    assert isinstance(decide(policy, [stays, pair], nodes)["pair"], Start)
+
+
+@dividing
+# Where wishes of lower classes found places, and a job without a wish, or with another option, had none.
+@example(seed=1284)
+@example(seed=1435)
+@example(seed=2380)
+@example(seed=2560)
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=examples(150), deadline=None)
 def test_no_job_waits_for_gpus_that_a_lower_class_holds(policy: str, seed: int) -> None:
