@@ -32,7 +32,10 @@ def movable(state: ClusterState, rules: DivideRules, now: float) -> list[JobInfo
 
 
 def possible_options(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> list[Option]:
-    """Return the job's options that the empty cluster could hold, one per bundle, smallest first."""
+    """Return the options that the empty cluster could hold, the smallest first.
+
+    There is one per bundle.
+    """
     bundles: dict[tuple[str, int, int], Option] = {}
     for option in every_option(job, free, rules):
         bundles.setdefault(bundle(option), option)
@@ -40,7 +43,7 @@ def possible_options(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> 
 
 
 def every_option(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> list[Option]:
-    """Return all of the job's options that the empty cluster could hold, smallest first.
+    """Return all options that the empty cluster could hold, the smallest first.
 
     The rules allow them. The option of a running job is among them, even where it could not start so any
     more: it may stay.
