@@ -2,9 +2,10 @@
 
 By physics alone the error of ln(peak) is a sum of random effects (a linear mixed model: Laird and Ware 1982).
 Software on a GPU holds more or less of a term of memory than it should, and holds it with every model and
-method, but for other ways to run less so. A model errs in its terms as well, wherever it runs, and a model
-and method in sizes near each other. How far effects lie apart between sources and between models, the history
-tells (`benchmarks/knowledge/peak_effects.py`). Where history answers, only the last of these effects is left.
+method, but for other ways to run less so, and hardly between mixtures of experts and other models. A model
+errs in its terms as well, wherever it runs, and a model and method in sizes near each other. How far effects
+lie apart between sources and between models, the history tells (`benchmarks/knowledge/peak_effects.py`).
+Where history answers, only the last of these effects is left.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.types import Config
 from knowledge.core.predict.error_kernel import NEAR, sizes_of, workload_kind
 
+APART = 6.0  # flags as which a mixture counts that its errors are hardly shared with other models
 WAYS = ("checkpointing", "fsdp", "adapter", "quantized", "fused", "packed")  # flags that differ by way to run
 
 
@@ -64,7 +66,8 @@ class PeakKernel:
     """n configurations on one GPU model, by what the errors of their peaks depend on.
 
     of_source, of_model: effects of terms, (n, k), in ln(peak). of_kind: variance because of the model and
-    method, (n,). ways: GPUs in doublings and flags, (n, 7). sizes: in doublings, (n, 8).
+    method, (n,). ways: GPUs in doublings, flags, mixtures and those whose experts GPUs share, (n, 9). sizes:
+    in doublings, (n, 8).
     """
 
     models: Array
@@ -106,7 +109,7 @@ class PeakKernel:
     @property
     def settings(self) -> Array:
         """A number for each row, equal for equal ways to run on however many GPUs, (n,)."""
-        found: Array = (self.ways[:, 1:] @ 2 ** np.arange(len(WAYS))).astype(int)
+        found: Array = (self.ways[:, 1 : 1 + len(WAYS)] @ 2 ** np.arange(len(WAYS))).astype(int)
         return found
 
     @property
@@ -142,7 +145,9 @@ def term_shares(c: ConfigTable) -> dict[str, Array]:
 
 
 def _ways(c: ConfigTable) -> Array:
-    return np.column_stack([np.log2(c.gpus), *(getattr(c, name).astype(float) for name in WAYS)])
+    flags = [getattr(c, name).astype(float) for name in WAYS]
+    mixtures = [APART * (c.experts > 0), APART * (c.expert_parallel > 1)]
+    return np.column_stack([np.log2(c.gpus), *flags, *mixtures])
 
 
 def _near(some: Array, others: Array) -> Array:

@@ -107,6 +107,14 @@ def test_one_term_that_is_off_moves_what_consists_of_it() -> None:
     assert of_logits > 3 * abs(of_weights)
 
 
+def test_errors_of_a_mixture_say_little_of_other_models_and_much_of_mixtures() -> None:
+    experts, alike = "ibm-granite/granite-3.1-3b-a800m-instruct", "ibm-granite/granite-3.0-1b-a400m-base"
+    rows = peaks([config(experts, batch=batch) for batch in (1, 2, 4, 8)], 1.3)
+    of_alike, of_plain = moved(taught(rows), [config(alike), config(MODELS[0])])
+    assert of_alike > 0.05
+    assert abs(of_plain) < 0.1 * of_alike
+
+
 def test_one_wild_peak_changes_nothing_and_the_order_of_runs_does_not_matter() -> None:
     some = [config(model, batch=batch) for model in MODELS[:2] for batch in (1, 2, 4)]
     rows, queries = peaks(some, 1.2), [config(MODELS[2], batch=1)]
