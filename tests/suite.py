@@ -52,26 +52,27 @@ class Outcome:
     green: bool
 
 
-def all_but(folder: str) -> tuple[str, ...]:
+def all_but(*folders: str) -> tuple[str, ...]:
     """All other folders and files of tests.
 
-    Two stages share what one lane would run too long.
+    Three stages share what one lane would run too long.
     """
     tests = (REPOSITORY / "tests").iterdir()
     found = [path for path in tests if path.name.startswith("test_") or (path / "__init__.py").exists()]
-    return tuple(sorted({path.relative_to(REPOSITORY).as_posix() for path in found} - {folder}))
+    return tuple(sorted({path.relative_to(REPOSITORY).as_posix() for path in found} - {*folders}))
 
 
 ON_DEMAND = "--slow"
 SLOW = "slow"
 SLOW_ON_SQLITE = "(slow or postgresql)" if postgres_binaries() else SLOW
-PORTAL = "tests/portal"
+PORTAL, SCHEDULER = "tests/portal", "tests/scheduler"
 IN_PROCESS = "not torch and not stack and not browser"
 ON_SQLITE = ("-m", f"{IN_PROCESS} and not {SLOW_ON_SQLITE}")
 # It takes seconds to collect; without PostgreSQL it runs on SQLite.
 IGNORED = ("--ignore=tests/portal/api/test_generated_requests.py",) if postgres_binaries() else ()
 SQLITE_PORTAL = Stage(title="SQLite, the portal's", paths=(PORTAL,), options=(*ON_SQLITE, *IGNORED))
-SQLITE = Stage(title="SQLite, all others", paths=all_but(PORTAL), options=ON_SQLITE)
+SQLITE_SCHEDULER = Stage(title="SQLite, the scheduler's", paths=(SCHEDULER,), options=ON_SQLITE)
+SQLITE = Stage(title="SQLite, all others", paths=all_but(PORTAL, SCHEDULER), options=ON_SQLITE)
 BROWSER = Stage(title="browser", paths=("tests/portal/browser",), options=("-m", f"browser and not {SLOW}"))
 TORCH = Stage(
     title="training environment",
@@ -99,10 +100,11 @@ def main(arguments: Sequence[str]) -> int:
     provide()
     stages = [  # the longest first, so that the lanes end together
         partial(on_postgres, arguments),
-        partial(run, SQLITE, arguments, live=True),
+        partial(run, SQLITE_PORTAL, arguments, live=True),
         partial(run, STACK, arguments),
         partial(run, BROWSER, arguments),
-        partial(run, SQLITE_PORTAL, arguments),
+        partial(run, SQLITE, arguments),
+        partial(run, SQLITE_SCHEDULER, arguments),
         partial(run, TORCH, arguments),
     ]
     lanes = ThreadPoolExecutor(max_workers=LANES)
