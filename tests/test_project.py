@@ -91,8 +91,12 @@ def test_run_py_names_its_commands() -> None:
         assert f"run.py {command} " in said.stdout
 
 
-def test_each_file_of_tests_belongs_to_one_of_the_two_stages_on_sqlite() -> None:
-    paths = [ROOT / path for stage in (suite.SQLITE, suite.SQLITE_SCHEDULER, suite.SQLITE_PORTAL) for path in stage.paths]
+def test_each_file_of_tests_belongs_to_one_stage_on_sqlite() -> None:
+    paths = [
+        ROOT / path
+        for stage in (suite.SQLITE, suite.SQLITE_SCHEDULER, suite.SQLITE_PORTAL)
+        for path in stage.paths
+    ]
     files = list((ROOT / "tests").rglob("test_*.py"))
     assert [file for file in files if sum(file.is_relative_to(path) for path in paths) != 1] == []
 
