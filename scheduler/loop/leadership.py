@@ -16,7 +16,7 @@ from portal.clock import database_now
 from scheduler.errors import SchedulerReplaced
 from scheduler.models import Epoch
 
-LOOK_EVERY_S = 1.0  # at the database's clock
+LOOKS = 10  # at the database's clock, within the time after which a scheduler may be replaced
 log = logging.getLogger(__name__)
 
 
@@ -46,10 +46,10 @@ def acquire() -> Epoch | None:
 def hold(epoch: Epoch) -> None:
     """Hold the epoch; to be called first in every transaction of a tick.
 
-    It also serialises the tick against a successor, which learns to a second how long this one has done
-    nothing. Raises SchedulerReplaced.
+    It also serialises the tick against a successor, which learns to a tenth of its patience how long this one
+    has done nothing. Raises SchedulerReplaced.
     """
-    if time.monotonic() > epoch.looked_s + LOOK_EVERY_S:
+    if time.monotonic() > epoch.looked_s + settings.TICK_TAKEOVER_S / LOOKS:
         epoch.since, epoch.looked_s = database_now(), time.monotonic()
     if not Epoch.objects.filter(pk=epoch.pk, number=epoch.number, busy=True).update(since=epoch.since):
         raise SchedulerReplaced(f"Epoch {epoch.number} is over; another scheduler goes on.")

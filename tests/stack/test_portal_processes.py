@@ -48,7 +48,7 @@ def test_f1_a_request_cut_off_by_a_dying_web_server_makes_one_job_or_none(judged
         judged.client.post(f"jobs/{job_id}/cancel/")
 
 
-@pytest.mark.slow  # the chaos run pauses web servers
+@pytest.mark.slow  # the chaos run takes web servers away, too
 def test_f12_a_web_server_away_for_longer_than_a_lease_loses_no_node_and_restarts_no_training(
     judged: Stack,
 ) -> None:

@@ -135,9 +135,8 @@ def _stop(reasons: Mapping[Job, str], taker: Job | None, moving: Collection[Job]
 
     Their attempts name the job that gains, or themselves if they move.
     """
-    running = {
-        job: reason for job, reason in reasons.items() if job.state in STOPPABLE
-    }  # others leave already
+    # Others leave already.
+    running = {job: reason for job, reason in reasons.items() if job.state in STOPPABLE}
     for gainer, jobs in ((F("job"), running.keys() & moving), (taker, running.keys() - moving)):
         if jobs:
             Attempt.objects.filter(job__in=jobs, ended_at__isnull=True).update(stopped_for=gainer)

@@ -106,14 +106,13 @@ def cancel_waiting(*, jobs: QuerySet[Job], actor: User | None, now: datetime, re
     """
     waiting = jobs.filter(state__in=(JobState.QUEUED, JobState.PAUSED)).order_by("pk")
     held = list(waiting.select_for_update(of=("self",)).only("state", "version", "fence"))
-    waited_s = Greatest(Seconds(Value(now, DateTimeField()), F("state_since")), 0.0)
     changed = Job.objects.filter(
         pk__in=[job.pk for job in held], state__in=(JobState.QUEUED, JobState.PAUSED)
     )
     here = changed.update(
         state=JobState.CANCELLED,
         version=F("version") + 1,
-        waited_s=Case(When(state=JobState.QUEUED, then=F("waited_s") + waited_s), default=F("waited_s")),
+        waited_s=_waited_s(Q(state=JobState.QUEUED), now),
         state_since=now,
         shown_since=now,
         ended_at=now,
@@ -152,13 +151,12 @@ def preempt_all(*, reasons: Mapping[Job, str], now: datetime) -> None:
     if not reasons:
         return
     shown = Q(state__in=[state for state in STOPPABLE if public_state(state, "") == QUEUED])
-    waited_s = Greatest(Seconds(Value(now, DateTimeField()), F("state_since")), 0.0)
     held = [Q(pk=job.pk, version=job.version, state=job.state) for job in reasons]
     here = Job.objects.filter(reduce(or_, held), state__in=STOPPABLE).update(
         state=JobState.STOPPING,
         stop_for=StopFor.PREEMPT,
         version=F("version") + 1,
-        waited_s=Case(When(shown, then=F("waited_s") + waited_s), default=F("waited_s")),
+        waited_s=_waited_s(shown, now),
         shown_since=Case(When(shown, then=F("shown_since")), default=Value(now, DateTimeField())),
         state_since=now,
         stop_grace_s=None,
@@ -179,6 +177,12 @@ def preempt_all(*, reasons: Mapping[Job, str], now: datetime) -> None:
         )  # fmt: skip
     JobEvent.objects.bulk_create(events)
     hints.tick()
+
+
+def _waited_s(shown: Q, now: datetime) -> Case:
+    """The seconds that people saw a job waiting: also until now where `shown` holds."""
+    since_s = Greatest(Seconds(Value(now, DateTimeField()), F("state_since")), 0.0)
+    return Case(When(shown, then=F("waited_s") + since_s), default=F("waited_s"))
 
 
 def _times(job: Job, to: JobState, stop_for: StopFor | None, now: datetime) -> dict[str, Any]:
