@@ -83,7 +83,8 @@ def test_running_out_of_memory_is_told_from_other_errors(run: Run):
     assert 100_000_000 < run.result["peak_memory_bytes"] < 1_500_000_000
 
 
-@pytest.mark.parametrize("sharding", [pytest.param("ddp", marks=pytest.mark.slow), "fsdp"])
+@pytest.mark.slow  # test_torch_sharding.py compares shared training, test_torch_resize.py copies and resuming
+@pytest.mark.parametrize("sharding", ["ddp", "fsdp"])
 def test_two_slots_learn_what_one_learns(run: Run, sharding: str):
     import torch
     from safetensors.torch import load_file
@@ -161,6 +162,7 @@ def test_a_node_whose_peer_is_lost_says_so_and_blames_nobody(run: Run):
     assert "connection to the other training processes broke" in nodes[0].result["reason"]
 
 
+@pytest.mark.slow  # the live stack trains over two nodes
 def test_two_nodes_meet_and_a_stop_of_one_stops_both_after_the_same_step(run: Run):
     nodes = two_nodes(run)
     processes = [node.write().start() for node in nodes]
