@@ -5,7 +5,7 @@ A live tick and the simulator ask them through the same queue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -89,7 +89,7 @@ class RankedQueue:
         if self.ranking.remove(job_id) and self._accepted:
             self._accepted.remove(job_id)
 
-    def release(self, option: Option, gpus: Iterable[GpuId]) -> None:
+    def release(self, option: Option, gpus: Collection[GpuId]) -> None:
         """GPUs that were held with this option are free again."""
         self.free.give(option, gpus)
         self._over_at = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from enum import StrEnum
@@ -34,6 +34,11 @@ class Placement(StrEnum):
     ALPHA = "alpha-evolve"  # the highest score over GPUs and host memory
     CONSOLIDATED = "consolidated"  # the fewest nodes: whole ones, and the rest on the fullest that fits
     DISTRIBUTED = "distributed"  # any free GPUs, as if the cluster were one large node
+
+
+# Python 3.11 takes as long to find a member of an Enum as for a call, and each placement asks for several.
+_SPREAD, _ALPHA, _DISTRIBUTED = Placement.SPREAD, Placement.ALPHA, Placement.DISTRIBUTED
+_CONSOLIDATED, _NODE, _ANY_TOPOLOGY = Placement.CONSOLIDATED, TopologyLevel.NODE, Topology.NONE
 
 
 class FreeGpus:
@@ -98,14 +103,14 @@ class FreeGpus:
 
     def possible(self, job: JobInfo) -> list[Option]:
         """The job's options that would fit if every ready node were empty, in their order."""
-        if job.topology is not Topology.NONE:
+        if job.topology is not _ANY_TOPOLOGY:
             return [option for option in job.options if self.could_hold(option, job)]
         known = self._holdable
         return [
             option
             for option in job.options
             # Most are known from jobs before it, so that a call less counts.
-            if known.get(_request(option, job, TopologyLevel.NODE)) or self.could_hold(option, job)
+            if known.get(_request(option, job, _NODE)) or self.could_hold(option, job)
         ]
 
     def _holds(self, pool: FreeGpuIndex, option: Option, job: JobInfo | None, level: TopologyLevel) -> bool:
@@ -130,8 +135,8 @@ class FreeGpus:
         pool = self.pools.get(option.config.gpu_model)
         if pool is None or pool.total < option.config.number_gpus:
             return None
-        if job is None or job.topology is Topology.NONE:
-            return self._place(pool, option, job, TopologyLevel.NODE)
+        if job is None or job.topology is _ANY_TOPOLOGY:
+            return self._place(pool, option, job, _NODE)
         close = asked(job, option)
         if close.level > close.required and pool.sited:
             gpus = self._place(pool, option, job, close.level)
@@ -146,12 +151,12 @@ class FreeGpus:
             return None
         shares = self._on_nodes(pool, option, job, level)
         if shares is None:
-            if self.placement is not Placement.ALPHA:  # whose fit depends on the job's memory
+            if self.placement is not _ALPHA:  # whose fit depends on the job's memory
                 self._failed.add(_request(option, job, level))
             return None
         return tuple([(node, index) for node, share in shares for index in pool.pick(node, share)])
 
-    def take(self, option: Option, gpus: Iterable[GpuId]) -> None:
+    def take(self, option: Option, gpus: Collection[GpuId]) -> None:
         """Mark GPUs of the option's model as held, where their nodes are ready."""
         if pool := self.pools.get(option.gpu_model):
             pool.take(gpus)
@@ -161,7 +166,7 @@ class FreeGpus:
         for pool in self.pools.values():
             pool.take(gpus)
 
-    def give(self, option: Option, gpus: Iterable[GpuId]) -> None:
+    def give(self, option: Option, gpus: Collection[GpuId]) -> None:
         """Mark GPUs of the option's model as free, where their nodes are ready."""
         if pool := self.pools.get(option.gpu_model):
             pool.give(gpus)
@@ -169,41 +174,38 @@ class FreeGpus:
 
     def shares(self, option: Option) -> Shares:
         """How many GPUs the gang takes on each of its nodes."""
-        if self.placement is Placement.DISTRIBUTED:
-            return (option.gpus,)
-        pool = self.pools.get(option.gpu_model)
-        if self.placement is Placement.CONSOLIDATED and pool and (largest := pool.largest):
-            whole, rest = divmod(option.gpus, largest)
-            return (largest,) * whole + ((rest,) if rest else ())
+        if self.placement is _DISTRIBUTED:
+            return (option.config.number_gpus,)
+        pool = self.pools.get(option.config.gpu_model)
+        if self.placement is _CONSOLIDATED and pool and pool.largest:
+            return _whole_nodes(option.config.number_gpus, pool.largest)
         return equal_shares(option)
 
     def _on_nodes(
         self, pool: FreeGpuIndex, option: Option, job: JobInfo | None, level: TopologyLevel
     ) -> list[tuple[str, int]] | None:
         shares, unfit = self.shares(option), pool.unfit(option, job.avoids if job else NONE)
-        if level > TopologyLevel.NODE:
+        if level > _NODE:
             unfit |= pool.looser(level, shares[0])
         if job and job.only_node:
             fits = self._fit(shares, [len(pool.free.get(job.only_node, ()))])
             return [(job.only_node, sum(shares))] if fits and job.only_node not in unfit else None
-        if self.placement is Placement.DISTRIBUTED:
+        if self.placement is _DISTRIBUTED:
             return pool.anywhere(sum(shares), unfit)
-        if self.placement is Placement.ALPHA:
+        if self.placement is _ALPHA:
             return _best_scores(pool, shares, job.host_memory_bytes if job else 0.0, unfit)
-        chosen: dict[str, int] = {}
-        for share in dict.fromkeys(shares):
-            excluded = unfit | chosen.keys() if chosen else unfit
-            nodes = pool.choose(
-                share, shares.count(share), excluded, emptiest=self.placement is Placement.SPREAD
-            )
+        emptiest, chosen = self.placement is _SPREAD, list[tuple[str, int]]()
+        for share, count in _counted(shares):
+            excluded = unfit.union([node for node, _ in chosen]) if chosen else unfit
+            nodes = pool.choose(share, count, excluded, emptiest=emptiest)
             if nodes is None:
                 return None
-            chosen.update(dict.fromkeys(nodes, share))
-        return list(chosen.items())
+            chosen += [(node, share) for node in nodes]
+        return chosen
 
     def _fit(self, shares: Shares, sizes: Sequence[int]) -> bool:
         """Do the shares fit empty nodes of these sizes, both largest first?"""
-        if self.placement is Placement.DISTRIBUTED:
+        if self.placement is _DISTRIBUTED:
             return sum(sizes) >= sum(shares)
         enough = all(size >= share for share, size in zip(shares, sizes, strict=False))
         return enough and len(shares) <= len(sizes)
@@ -220,6 +222,18 @@ def _request(option: Option, job: JobInfo | None, level: TopologyLevel) -> _Requ
 def equal_shares(option: Option) -> Shares:
     """The option's GPUs over its nodes, as evenly as they divide."""
     return _equal_shares(option.config.number_gpus, option.config.number_nodes)
+
+
+@cache
+def _whole_nodes(gpus: int, largest: int) -> Shares:
+    whole, rest = divmod(gpus, largest)
+    return (largest,) * whole + ((rest,) if rest else ())
+
+
+@cache
+def _counted(shares: Shares) -> tuple[tuple[int, int], ...]:
+    """Each size of share with the number of such shares."""
+    return tuple(Counter(shares).items())
 
 
 @cache

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from functools import cached_property
-from heapq import heapify, heappop, heappush
 
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.levels import TopologyLevel, closest
@@ -20,21 +19,19 @@ _Needs = tuple[str, float | None, float | None]  # method, price, GPU memory
 class FreeGpuIndex:
     """Ready nodes of one GPU model.
 
-    `_by_count` holds a heap of node ids for each number of free GPUs, `_heaped` the same as a set. Entries go
-    stale when the number of their nodes changes, and are dropped if they come up before it is the same again:
-    that is cheaper than finding them.
+    Nodes are bits of a number, that with the smallest id the lowest. `_by_count` holds those with each number
+    of free GPUs.
     """
 
     def __init__(self, nodes: Sequence[NodeInfo]) -> None:
         self.nodes = {node.id: node for node in nodes}
         self.free: dict[str, Sequence[int]] = {name: node.free for name, node in self.nodes.items()}
-        self._by_count: dict[int, list[str]] = {}
+        self._names = sorted(self.nodes)
+        self._bits = {name: 1 << number for number, name in enumerate(self._names)}
+        self._by_count: dict[int, int] = defaultdict(int)
         for name, free in self.free.items():
-            self._by_count.setdefault(len(free), []).append(name)
-        for heap in self._by_count.values():
-            heapify(heap)
-        self._heaped = {count: set(names) for count, names in self._by_count.items()}
-        self.total = sum(count * len(names) for count, names in self._by_count.items())
+            self._by_count[len(free)] |= self._bits[name]
+        self.total = sum(map(len, self.free.values()))
         self._counts = sorted(self._by_count)
         self._levels: dict[str, dict[int, tuple[TopologyLevel, tuple[int, ...]]]] = defaultdict(dict)
         self._unsuited: dict[_Needs, frozenset[str]] = {}
@@ -44,8 +41,7 @@ class FreeGpuIndex:
         """The same free GPUs, to be used up apart; what holds of whole nodes is shared."""
         other = copy(self)
         other.free = dict(self.free)
-        other._by_count = {count: list(heap) for count, heap in self._by_count.items()}
-        other._heaped = {count: set(names) for count, names in self._heaped.items()}
+        other._by_count = self._by_count.copy()
         other._counts = list(self._counts)
         other._levels = defaultdict(dict)
         return other
@@ -103,9 +99,10 @@ class FreeGpuIndex:
         """
         chosen: list[str] = []
         for number in self._numbers(share, emptiest=emptiest):
-            chosen += self._first(number, count - len(chosen), excluded)
-            if len(chosen) == count:
-                return chosen
+            if self._by_count[number]:
+                chosen += self._first(number, count - len(chosen), excluded)
+                if len(chosen) == count:
+                    return chosen
         return None
 
     def anywhere(self, count: int, excluded: Collection[str]) -> list[tuple[str, int]] | None:
@@ -156,28 +153,29 @@ class FreeGpuIndex:
             known[share] = closest(self.nodes[node].sites, self.free[node], share)
         return known[share]
 
-    def take(self, gpus: Iterable[GpuId]) -> None:
-        for node, indices in _by_node(gpus).items():
-            if node in self.nodes:
-                self._set(node, [index for index in self.free[node] if index not in indices])
+    def take(self, gpus: Collection[GpuId]) -> None:
+        for node, indices in _by_node(gpus):
+            if (free := self.free.get(node)) is not None:
+                self._set(node, free, [index for index in free if index not in indices])
 
-    def give(self, gpus: Iterable[GpuId]) -> None:
-        for node, indices in _by_node(gpus).items():
-            if node in self.nodes:
-                self._set(node, [*self.free[node], *indices])
+    def give(self, gpus: Collection[GpuId]) -> None:
+        for node, indices in _by_node(gpus):
+            if (free := self.free.get(node)) is not None:
+                self._set(node, free, [*free, *indices])
 
-    def _set(self, node: str, free: Sequence[int]) -> None:
-        count = len(free)
-        self.total += count - len(self.free[node])
+    def _set(self, node: str, before: Sequence[int], free: Sequence[int]) -> None:
         self.free[node] = free
         if self._levels:
             self._levels.pop(node, None)
+        was, count = len(before), len(free)
+        if was == count:
+            return
+        self.total += count - was
         if count not in self._by_count:
             insort(self._counts, count)
-            self._by_count[count], self._heaped[count] = [], set()
-        if node not in self._heaped[count]:
-            self._heaped[count].add(node)
-            heappush(self._by_count[count], node)
+        bit = self._bits[node]
+        self._by_count[was] ^= bit
+        self._by_count[count] ^= bit
 
     def _numbers(self, at_least: int, *, emptiest: bool) -> list[int]:
         """Numbers of free GPUs that some node has or had."""
@@ -186,27 +184,24 @@ class FreeGpuIndex:
 
     def _first(self, number: int, count: int, excluded: Collection[str]) -> list[str]:
         """Up to `count` nodes with exactly this many free GPUs, smallest ids first."""
-        heap, popped, chosen = self._by_count[number], list[str](), list[str]()
-        while heap and len(chosen) < count:
-            node = heap[0]
-            if len(self.free[node]) != number:
-                self._heaped[number].remove(heappop(heap))  # stale
-                continue
+        left, chosen = self._by_count[number], list[str]()
+        while left and len(chosen) < count:
+            lowest = left & -left
+            node = self._names[lowest.bit_length() - 1]
             if node not in excluded:
                 chosen.append(node)
-                if len(chosen) == count:
-                    break  # the last one stays in the heap
-            popped.append(heappop(heap))
-        for node in popped:
-            heappush(heap, node)
+            left ^= lowest
         return chosen
 
 
-def _by_node(gpus: Iterable[GpuId]) -> dict[str, list[int]]:
+def _by_node(gpus: Collection[GpuId]) -> Iterable[tuple[str, Sequence[int]]]:
+    if len(gpus) == 1:  # as most jobs have
+        ((node, index),) = gpus
+        return ((node, (index,)),)
     nodes: dict[str, list[int]] = {}
     for node, index in gpus:
         if node in nodes:
             nodes[node].append(index)
         else:
             nodes[node] = [index]
-    return nodes
+    return nodes.items()
