@@ -69,8 +69,8 @@ def stretched(option: Option, size: float) -> Option:
     return replace(option, config=config, duration_s=option.duration_s.scaled(_slower(option.gpus, gpus)))
 
 
-def _slower(asked: int, gpus: int) -> float:
-    return (asked / gpus) ** SPEED_UP if gpus else 1.0
+def _slower(requested: int, gpus: int) -> float:
+    return (requested / gpus) ** SPEED_UP if gpus else 1.0
 
 
 def _paused(known: PlayInput, job: JobInfo, possible: PossibleChange) -> tuple[Act, ...]:

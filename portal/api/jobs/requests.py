@@ -229,12 +229,12 @@ def with_objects(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _after(user: User, asked: list[dict[str, str]]) -> tuple[list[After], dict[str, Any]]:
+def _after(user: User, requested: list[dict[str, str]]) -> tuple[list[After], dict[str, Any]]:
     """The jobs and arrays that the person sees, and errors of others by place."""
-    jobs = visible_jobs(user).in_bulk([one["job"] for one in asked if "job" in one])
-    arrays = visible_arrays(user, [one["array"] for one in asked if "array" in one])
+    jobs = visible_jobs(user).in_bulk([one["job"] for one in requested if "job" in one])
+    arrays = visible_arrays(user, [one["array"] for one in requested if "array" in one])
     found, wrong = list[After](), dict[str, Any]()
-    for number, one in enumerate(asked):
+    for number, one in enumerate(requested):
         field = "job" if "job" in one else "array"
         on = jobs.get(one["job"]) if field == "job" else arrays.get(one["array"])
         if on is None:

@@ -120,6 +120,6 @@ def intent_json(found: Understood) -> dict[str, Any]:
     }
 
 
-def _question(asked: Question) -> dict[str, Any]:
-    choices = [{"field": o.field, "value": shown(o.value), "label": o.label} for o in asked.choices]
-    return {"field": asked.field, "text": asked.text, "choices": choices}
+def _question(question: Question) -> dict[str, Any]:
+    choices = [{"field": o.field, "value": shown(o.value), "label": o.label} for o in question.choices]
+    return {"field": question.field, "text": question.text, "choices": choices}

@@ -107,11 +107,11 @@ def raw_all(values: Iterable[Any]) -> list[Raw]:
     names, defaults, values_of = _fields(kind)
     found: list[Raw] = [{"version": VERSION} if kind is Option else {} for _ in values]
     for name, default, column in zip(names, defaults, zip(*map(values_of, values), strict=True), strict=True):
-        rows, told = found, list(column)
+        rows, stored = found, list(column)
         if default is not MISSING:
             kept = [place for place, held in enumerate(column) if held != default]
-            rows, told = [found[place] for place in kept], [column[place] for place in kept]
-        for row, held in zip(rows, _written(kind, name, told), strict=True):
+            rows, stored = [found[place] for place in kept], [column[place] for place in kept]
+        for row, held in zip(rows, _written(kind, name, stored), strict=True):
             row[name] = held
     return found
 

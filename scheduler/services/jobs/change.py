@@ -73,7 +73,7 @@ def change_job(
     _require_as_seen(read, seen, version)
     if change.get("max_run_s", read.max_run_s) != read.max_run_s:
         ran_s = duration_s(list(read.attempts.all()), now)
-        limit = run_limit(asked=change["max_run_s"], actor=actor, promise=read.promise, ran_s=ran_s)
+        limit = run_limit(requested=change["max_run_s"], actor=actor, promise=read.promise, ran_s=ran_s)
         change["max_run_s"] = limit.max_run_s
     changed = _differing(read, change)
     _require_waiting(read, changed)

@@ -38,7 +38,7 @@ def new_terms(
     columns = _again(after, recommender, now) if job.fence else _anew(job, after, recommender, now)
     if after.spot:
         promise = columns.get("promise", job.promise)
-        spot_terms(asked=True, deadline_at=after.deadline_at, promise=promise, model=job.model)
+        spot_terms(requested=True, deadline_at=after.deadline_at, promise=promise, model=job.model)
     return {**columns, "options_for": recommend.options_digest(recommender)}
 
 

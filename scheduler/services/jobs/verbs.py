@@ -139,8 +139,10 @@ def prepare(
         recommend.recommend_or_default(recommender, model=model, fixed=fixed, workload=workload, aim=aim)
     )
     promise = found["promise"]
-    terms = spot_terms(asked=values["spot"], deadline_at=values["deadline_at"], promise=promise, model=model)
-    limit = run_limit(asked=values["max_run_s"], actor=owner, promise=promise)
+    terms = spot_terms(
+        requested=values["spot"], deadline_at=values["deadline_at"], promise=promise, model=model
+    )
+    limit = run_limit(requested=values["max_run_s"], actor=owner, promise=promise)
     job = Job(
         owner=owner,
         max_run_s=limit.max_run_s,

@@ -148,10 +148,10 @@ def requested(job: TraceJob, cluster: Cluster) -> tuple[Bundle, ...]:
 
     There is one per pool, on as few nodes as hold it.
     """
-    asked = job.whole_gpus, job.nodes, job.gpu_type
-    found = cluster._requested.get(asked)
+    request = job.whole_gpus, job.nodes, job.gpu_type
+    found = cluster._requested.get(request)
     if found is None:
-        found = cluster._requested[asked] = _bundles(*asked, cluster)
+        found = cluster._requested[request] = _bundles(*request, cluster)
     return found
 
 

@@ -27,7 +27,7 @@ class RunLimit(NamedTuple):
 
 
 def run_limit(
-    *, asked: int | None, actor: User, promise: Mapping[str, Any] | None, ran_s: float = 0.0
+    *, requested: int | None, actor: User, promise: Mapping[str, Any] | None, ran_s: float = 0.0
 ) -> RunLimit:
     """Return the limit of a job that asks for one, or leaves it open (None).
 
@@ -35,22 +35,22 @@ def run_limit(
     option that is promised, as stored. ran_s: what all its attempts have run so far. Raises BadParameters.
     """
     longest = longest_run_s(actor)
-    if asked is None:
-        asked = longest
-    if asked is None:
+    if requested is None:
+        requested = longest
+    if requested is None:
         return RunLimit()
-    if not 1 <= asked <= MOST_RUN_S:
+    if not 1 <= requested <= MOST_RUN_S:
         raise _refused(f"must be between 1 and {MOST_RUN_S:,} seconds")
-    if longest is not None and asked > longest and not actor.is_admin:
+    if longest is not None and requested > longest and not actor.is_admin:
         raise _refused(
             f"may be {longest:,} ({rough_time(longest)}) at most; an administrator can allow your jobs more"
         )
-    if asked <= ran_s:
+    if requested <= ran_s:
         raise _refused(
             f"must exceed {ran_s:,.0f} ({rough_time(ran_s)}), which the job has run already; choose a longer"
             " time, or cancel the job"
         )
-    return RunLimit(asked, _within(asked, promise))
+    return RunLimit(requested, _within(requested, promise))
 
 
 def _within(max_run_s: int, promise: Mapping[str, Any] | None) -> tuple[str, ...]:

@@ -29,14 +29,14 @@ class SpotTerms(NamedTuple):
 
 
 def spot_terms(
-    *, asked: bool | None, deadline_at: datetime | None, promise: Mapping[str, Any] | None, model: str
+    *, requested: bool | None, deadline_at: datetime | None, promise: Mapping[str, Any] | None, model: str
 ) -> SpotTerms:
     """Return the terms of a job that asks so, or leaves it open (None).
 
     Raises BadParameters where spot nodes are asked for and a checkpoint is larger than what goes to the
     portal: a withdrawal would cost all of the work.
     """
-    if not (deadline_at is not None if asked is None else asked):
+    if not (deadline_at is not None if requested is None else requested):
         return SpotTerms(False)
     size = _checkpoint_bytes(promise, model)
     if size is None or size <= settings.CHECKPOINT_UPLOAD_BYTES:
@@ -46,7 +46,7 @@ def spot_terms(
         f" {settings.CHECKPOINT_UPLOAD_BYTES / GIB:.1f} GiB stay on their node: a withdrawal would cost all"
         " of the work. Train an adapter instead, or ask an administrator to raise CHECKPOINT_UPLOAD_BYTES."
     )
-    if asked:
+    if requested:
         raise BadParameters({"spot": why})
     return SpotTerms(False, (f"It uses no spot nodes. {why}",))
 
