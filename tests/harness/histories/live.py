@@ -5,24 +5,27 @@ The database's clock is replaced; trainings take as long as their options promis
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import pytest
+from django.db.models import Q
 
 from knowledge.core.domain.types import Option
 from portal.accounts.models import Membership, Team, User
 from portal.clock import database_now
 from scheduler.errors import IllegalTransition
 from scheduler.loop.tick import tick
-from scheduler.models import Allocation, Attempt, DatasetFile, Job, JobArray
+from scheduler.models import Allocation, Attempt, Claim, DatasetFile, Job, JobArray
 from scheduler.selectors.cluster.stop_costs import restart_s
 from scheduler.services.jobs.dependencies import After
 from scheduler.services.quotas import LimitValues, QuotaValues, set_limit, set_quotas
+from scheduler.states import JobState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, step
 from tests.harness.histories.planned_jobs import (
@@ -32,9 +35,10 @@ from tests.harness.histories.planned_jobs import (
     planned_job,
     under_rules,
 )
-from trainer.protocol import ClaimOrder
+from trainer.protocol import ClaimOrder, Phase
 
 NODES = 3
+IDLE_SYNC_S = 40  # of nodes that hold nothing; by NODE_SUSPECT_S of silence they would get no starts
 # A policy of each mechanism that stops jobs or plans ahead; others are played on demand.
 MECHANISMS = ("easy", "tiresias", "sia", "topology", "spot")
 # (seconds, job, its GPUs as (node, index)); no GPUs: it was stopped for others.
@@ -113,6 +117,7 @@ class LiveHistory:
     done: dict[str, float] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)  # claims
     ended: int = 0
+    heard: dict[str, float] = field(default_factory=dict)  # node: when it last synced
 
     def __post_init__(self) -> None:
         rng = random.Random(self.seed)
@@ -198,14 +203,17 @@ class LiveHistory:
                         node.say(order, "ended", training.report(at), outcome="succeeded"), *self._held(node)
                     )
         for node in self.nodes:
-            node.sync(*self._held(node, at))
+            held = self._held(node, at)
+            if held or at - self.heard.get(node.node_id, -math.inf) >= IDLE_SYNC_S:
+                node.sync(*held)
+                self.heard[node.node_id] = at
 
     def _obey(self, at: float) -> bool:
         """Trainings begin or, with a checkpoint, stop as told; returns whether any stopped."""
-        wanted = set()
-        for node in self.nodes:
+        told, wanted = self._told(), set()
+        for node in told:
             wanted |= {order.claim for order in node.sync(*self._held(node)).claims if order.want == "stop"}
-        self._begin(at)
+        self._begin(at, told)
         stopped = [
             pk for pk, one in self.running.items() if {order.claim for _, order in one.claims} & wanted
         ]
@@ -218,9 +226,16 @@ class LiveHistory:
                 node.sync(node.say(order, "ended", outcome="stopped"), *self._held(node))
         return bool(stopped)
 
-    def _begin(self, at: float) -> None:
+    def _told(self) -> list[FakeNode]:
+        """The nodes to which a sync tells something new."""
+        to_stop = Q(attempt__job__state=JobState.STOPPING) | ~Q(attempt__pending_outcome="")
+        open_claims = Claim.objects.filter(attempt__ended_at=None, outcome="")
+        told = {*open_claims.filter(Q(phase=Phase.ASSIGNED) | to_stop).values_list("node", flat=True)}
+        return [node for node in self.nodes if node.node_id in told]
+
+    def _begin(self, at: float, told: Sequence[FakeNode]) -> None:
         new: dict[str, list[tuple[FakeNode, ClaimOrder]]] = {}
-        for node in self.nodes:
+        for node in told:
             for claim in sorted(node.orders.keys() - self.taken):
                 self.taken.add(claim)
                 spec = node.orders[claim].spec
@@ -230,7 +245,7 @@ class LiveHistory:
             attempts = list(Attempt.objects.filter(job=pk).order_by("fence"))
             restart = restart_s(attempts) if len(attempts) > 1 else 0.0
             self.running[pk] = Training(attempts[-1].promised, claims, at + restart, self.done.get(pk, 0.0))
-        for node in self.nodes if new else ():
+        for node in told if new else ():
             node.sync(*self._held(node, begun=new))
 
     def _held(

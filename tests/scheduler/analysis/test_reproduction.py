@@ -22,7 +22,7 @@ from tests.harness.histories.live import LiveHistory, PlannedAct, Size
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 SLOW = partial(pytest.param, marks=pytest.mark.slow)
 WITHIN = 0.05
-PLAIN = Size(jobs=6, arrivals_s=100, step_s=5, steps=400)
+PLAIN = Size(jobs=6, arrivals_s=100, step_s=10, steps=200)
 RULES = Size(jobs=8, arrivals_s=100, step_s=10, steps=200, rules=True)
 ROUNDS: dict[str, Any] = {"round_s": 40, "min_run_s": 40}
 CHOICES: dict[str, dict[str, Any]] = {
