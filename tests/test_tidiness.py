@@ -6,6 +6,8 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -15,11 +17,46 @@ MOST_FILES = 15
 LONGEST_FILE, LONGEST_FUNCTION = 300, 50
 LONGEST_FIRST_LINE = 80
 RELATIVE = re.compile(r"(?:^|[.;:]\s+)(What|Who|Whom|Whose|Whoever|Whatever)\b")
-RELATIVE_COMMENT = re.compile(r"(?:^|\s)# (What|Who|Whom|Whose|Whoever|Whatever)\b")
+RELATIVE_COMMENT = re.compile(r"(?:^|\s)# (What|Who|Whom|Whose|Whoever|Whatever)\b", re.MULTILINE)
 GROWS = {"migrations", "adr"}  # numbered, and read one by one
 
 
+@dataclass(slots=True)
+class SourceFile:
+    """The parts of a file that the rules are about; each list names lines."""
+
+    place: str
+    text: str
+    classes: list[str] = field(default_factory=list)  # at the file's top
+    renamed: list[tuple[int, str | None]] = field(default_factory=list)  # names of the product
+    functions: list[tuple[int, int]] = field(default_factory=list)  # with their lengths
+    docstrings: list[tuple[int, str]] = field(default_factory=list)
+
+    def note(self, node: ast.AST) -> None:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in PRODUCT:
+            self.renamed += [
+                (node.lineno, alias.asname) for alias in node.names if alias.asname not in {None, alias.name}
+            ]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            self.functions.append((node.lineno, (node.end_lineno or 0) - node.lineno + 1))
+        documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        if isinstance(node, documented) and (text := ast.get_docstring(node)):
+            self.docstrings.append((node.body[0].lineno, text))
+
+
+@cache
+def read(path: Path) -> SourceFile:
+    """Parse a file once for all tests."""
+    file = SourceFile(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))
+    tree = ast.parse(file.text)
+    file.classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+    for node in ast.walk(tree):
+        file.note(node)
+    return file
+
+
 def modules(*folders: str) -> Iterator[Path]:
+    """Migrations are left out: they repeat whole tables, and the one of the first release has them all."""
     for package in folders or PRODUCT:
         yield from (file for file in sorted((ROOT / package).rglob("*.py")) if "migrations" not in file.parts)
 
@@ -27,14 +64,11 @@ def modules(*folders: str) -> Iterator[Path]:
 def test_no_class_name_is_given_twice() -> None:
     """Classes within others, private ones and Django's commands are named by where they stand."""
     places: dict[str, list[str]] = defaultdict(list)
-    for file in modules():
-        for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if (
-                isinstance(node, ast.ClassDef)
-                and not node.name.startswith("_")
-                and "commands" not in file.parts
-            ):
-                places[node.name].append(str(file.relative_to(ROOT)))
+    for path in modules():
+        if "commands" not in path.parts:
+            for name in read(path).classes:
+                if not name.startswith("_"):
+                    places[name].append(read(path).place)
     assert places
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
@@ -42,12 +76,10 @@ def test_no_class_name_is_given_twice() -> None:
 def test_names_of_the_product_are_imported_as_they_are() -> None:
     """Two things of one name would need two names where both are used; Celery looks for `celery_app`."""
     renamed = {
-        f"{file.relative_to(ROOT)}:{node.lineno}": alias.asname
-        for file in modules()
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in PRODUCT
-        for alias in node.names
-        if alias.asname not in {None, alias.name, "celery_app"}
+        f"{file.place}:{line}": name
+        for file in map(read, modules())
+        for line, name in file.renamed
+        if name != "celery_app"
     }
     assert renamed == {}
 
@@ -67,34 +99,21 @@ def test_no_folder_holds_more_files_than_a_reader_takes_in() -> None:
 
 
 def test_files_and_functions_are_short() -> None:
-    """Migrations repeat whole tables, and the one of the first release has them all."""
-    files = [
-        file
-        for folder in (*PRODUCT, "tests", "benchmarks")
-        for file in (ROOT / folder).rglob("*.py")
-        if "migrations" not in file.parts
-    ]
-    assert files
-    long = {}
-    for file in (*files, ROOT / "run.py"):
-        text, place = file.read_text(encoding="utf-8"), str(file.relative_to(ROOT))
-        if (lines := text.count("\n")) > LONGEST_FILE:
-            long[place] = lines
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                lines = (node.end_lineno or 0) - node.lineno + 1
-                if lines > LONGEST_FUNCTION:
-                    long[f"{place}:{node.lineno}"] = lines
+    files = [read(path) for path in (*modules(*PRODUCT, "tests", "benchmarks"), ROOT / "run.py")]
+    long = {file.place: lines for file in files if (lines := file.text.count("\n")) > LONGEST_FILE}
+    long |= {
+        f"{file.place}:{line}": lines
+        for file in files
+        for line, lines in file.functions
+        if lines > LONGEST_FUNCTION
+    }
     assert long == {}
 
 
 def docstrings(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
     """Each docstring of the files, by its place."""
-    for file in files:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            if documented and (text := ast.get_docstring(node)):
-                yield f"{file.relative_to(ROOT)}:{node.body[0].lineno}", text
+    for file in map(read, files):
+        yield from ((f"{file.place}:{line}", text) for line, text in file.docstrings)
 
 
 def test_the_first_line_of_each_docstring_is_short() -> None:
@@ -105,5 +124,5 @@ def test_the_first_line_of_each_docstring_is_short() -> None:
 def test_docstrings_and_comments_begin_with_the_thing_they_are_about() -> None:
     files = [*modules(*PRODUCT, "tests", "benchmarks"), ROOT / "run.py"]
     assert {place: text for place, text in docstrings(files) if RELATIVE.search(text)} == {}
-    lines = ((file, line) for file in files for line in file.read_text(encoding="utf-8").splitlines())
-    assert [(str(file), line) for file, line in lines if RELATIVE_COMMENT.search(line)] == []
+    commented = {file.place: RELATIVE_COMMENT.findall(file.text) for file in map(read, files)}
+    assert {place: found for place, found in commented.items() if found} == {}
