@@ -98,7 +98,10 @@ class ConfigTable:
         return len(self.gpus)
 
     def take(self, rows: NDArray[np.intp] | Mask) -> ConfigTable:
-        """The chosen rows."""
+        """The chosen rows; the table itself where they are all of them in order."""
+        every = rows.all() if rows.dtype == bool else np.array_equal(rows, np.arange(len(self)))
+        if every:
+            return self
         return ConfigTable(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
     def setting(self, name: str) -> Array:

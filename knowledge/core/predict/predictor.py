@@ -60,10 +60,12 @@ class LearnedPredictor(BasePredictor):
 
     def physics(self, c: ConfigTable) -> Array:
         """Tokens/s by physics with the weights that history fitted. Shape (n,)."""
-        rate = super().physics(c)
-        for kind, knowledge in self.knowledge.items():
-            rows = c.cpu == (kind == "cpu")
-            rate[rows] = knowledge.rate.physics_.value(c.take(rows))
+        fitted = {kind == "cpu": knowledge.rate.physics_ for kind, knowledge in self.knowledge.items()}
+        rate = np.empty(len(c.cpu))
+        for cpu in np.unique(c.cpu):
+            rows = np.flatnonzero(c.cpu == cpu)
+            some = c.take(rows)
+            rate[rows] = fitted[cpu].value(some) if cpu in fitted else super().physics(some)
         return rate
 
     def _base(self, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:

@@ -51,8 +51,10 @@ def rates_by_level(
                 for x, of_nodes in zip(configs, measured, strict=True)
             ]
         )
-        known = np.where(np.isnan(links), c.link_bytes_s, links)
-        slowed = rates * predictor.physics(replace(c, link_bytes_s=known)) / usual
+        slowed = rates
+        if not np.isnan(links).all():
+            known = np.where(np.isnan(links), c.link_bytes_s, links)
+            slowed = rates * predictor.physics(replace(c, link_bytes_s=known)) / usual
         for row, link in enumerate(links):
             if not np.isnan(link):
                 found[row][level] = float(slowed[row])
