@@ -6,16 +6,24 @@ A simulation builds several with dozens of fields for each job.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
 
 
+@overload
+def record(cls: type[T]) -> type[T]: ...
+@overload
+def record(*, kw_only: bool) -> Callable[[type[T]], type[T]]: ...
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
-def record(cls: type[T]) -> type[T]:
+def record(cls: type[T] | None = None, *, kw_only: bool = True) -> Any:
     """A dataclass with slots that mypy, and not each assignment, keeps frozen.
 
-    Equal ones are equal and have the same hash. Fields are given by name.
+    Equal ones are equal and have the same hash. Fields are given by name, unless kw_only is false.
     """
-    return dataclass(slots=True, kw_only=True, unsafe_hash=True)(cls)
+    made = dataclass(slots=True, kw_only=kw_only, unsafe_hash=True)
+    return made if cls is None else made(cls)

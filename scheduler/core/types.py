@@ -208,7 +208,7 @@ class ClusterState:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Start:
     """Run this job with this option on these GPUs."""
 
@@ -217,7 +217,7 @@ class Start:
     gpus: tuple[GpuId, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Preempt:
     """Take a running job's GPUs back with a checkpoint; it waits again."""
 
@@ -225,7 +225,7 @@ class Preempt:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Resize:
     """Move a running job to another option or other GPUs, through a checkpoint."""
 
@@ -234,7 +234,7 @@ class Resize:
     gpus: tuple[GpuId, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Wait:
     """Leave this job waiting; `code` for programs, `reason` for its owner."""
 

@@ -83,13 +83,13 @@ class Engine(RunningJobs):
 
         progress: told after each moment how many jobs are still open.
         """
-        events = self.events.heap
+        events, handlers = self.events.heap, self._handlers
         while events and self.open:
             now = events[0][0]
             happened = False
             while events and events[0][0] == now:
                 _, kind, _, subject, plan = heappop(events)
-                happened |= self._handlers[kind](now, subject, plan)
+                happened |= handlers[kind](now, subject, plan)
             if happened:
                 self._decide(now)
             if progress:
@@ -228,7 +228,7 @@ class Engine(RunningJobs):
     # decisions
 
     def _due(self, now: float) -> bool:
-        return self.rounds.due(now, active=self.active > 0)
+        return not self.rounds.round_s or self.rounds.due(now, active=self.active > 0)
 
     def _decide(self, now: float) -> None:
         self.decisions += 1

@@ -29,6 +29,10 @@ class Event(IntEnum):
     ROUND = 10
 
 
+# As often as jobs arrive and end, and Python 3.11 takes as long to find a member of an Enum as for a call.
+ARRIVAL, CHANGE = Event.ARRIVAL, Event.CHANGE
+
+
 class EventQueue:
     """A heap of (time, kind, number, subject, plan).
 
@@ -65,7 +69,7 @@ class EventQueue:
         """To be called as soon as a job has arrived."""
         if (arrives := next(self._arrivals, None)) is not None:
             number, job = arrives
-            heappush(self.heap, (job.submit_s, Event.ARRIVAL, number, job, 0))
+            heappush(self.heap, (job.submit_s, ARRIVAL, number, job, 0))
 
     def push(self, at: float, kind: Event, subject: Any, plan: int = 0) -> None:
         """plan: a job's plans at that time; its events of earlier plans are stale."""

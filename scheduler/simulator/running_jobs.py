@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from knowledge.core.domain.types import Option
 from scheduler.core.types import GpuId
 from scheduler.simulator.errors import PolicyBroke
-from scheduler.simulator.events import Event, EventQueue
+from scheduler.simulator.events import CHANGE, Event, EventQueue
 from scheduler.simulator.packing import Packing
 from scheduler.simulator.policy_drivers import PolicyDriver
 from scheduler.simulator.settings import SimulationSettings
@@ -82,7 +82,7 @@ class RunningJobs:
         self._plan_change(run)
 
     def _plan_change(self, run: Run) -> None:
-        self.events.push(run.next_change(self.settings.heard_at), Event.CHANGE, run, run.plan)
+        self.events.push(run.next_change(self.settings.heard_at), CHANGE, run, run.plan)
 
     def _release(self, run: Run, now: float) -> None:
         self.charge(run, now)

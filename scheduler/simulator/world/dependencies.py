@@ -55,11 +55,17 @@ class Dependencies:
                 found.append(name)
         return list(dict.fromkeys(found))
 
-    def ending(self, first: Run, runs: Mapping[str, Run], *, succeeded: bool) -> Iterator[Run]:
+    def ending(self, first: Run, runs: Mapping[str, Run], *, succeeded: bool) -> Iterable[Run]:
         """The job that has ended, and those that end with it.
 
         They come after its success, and it failed.
         """
+        if self._later:
+            return self._all_ending(first, runs, succeeded=succeeded)
+        first.options = ()
+        return (first,)
+
+    def _all_ending(self, first: Run, runs: Mapping[str, Run], *, succeeded: bool) -> Iterator[Run]:
         ended = [(first, succeeded)]
         for run, well in ended:
             run.options = ()

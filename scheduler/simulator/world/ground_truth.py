@@ -18,6 +18,8 @@ from scheduler.simulator.inputs.cells import converted, number, whole
 from scheduler.simulator.inputs.files import Row
 from scheduler.simulator.inputs.trace import TraceJob
 
+_ONE = (1,)
+
 
 class Throughput(NamedTuple):
     """Share of the whole job done per second, until a share done at which it changes.
@@ -36,6 +38,8 @@ def shares_of(option: Option, gpus: tuple[GpuId, ...]) -> Shares:
     """
     if not gpus:
         return equal_shares(option)[::-1]  # they come largest first
+    if len(gpus) == 1:
+        return _ONE
     nodes = [node for node, _ in gpus]
     return (len(nodes),) if len(set(nodes)) == 1 else tuple(sorted(Counter(nodes).values()))
 

@@ -54,6 +54,10 @@ class Fidelity(StrEnum):
         return self in (Fidelity.PERFORMANCE, Fidelity.ORACLE)
 
 
+_ORACLE = Fidelity.ORACLE
+_LEARNING = (Fidelity.EXACT, Fidelity.NEIGHBOURS)
+
+
 class PredictionSource(Protocol):
     """A source of predictions for policies."""
 
@@ -109,7 +113,7 @@ class PredictionModel:
         Ties keep the order of the pools. A job that stretches has the one it asked for if no
         other was measured. The truth is the same for all jobs of a kind, and found once.
         """
-        if self.level is not Fidelity.ORACLE or self.past:
+        if self.level is not _ORACLE or self.past:
             return self._options(job, done)
         alike = _same_truth(job), done
         known = self._known.get(alike)
@@ -136,8 +140,9 @@ class PredictionModel:
 
     def learn(self, job: TraceJob, option: Option, duration_s: float) -> None:
         """Remember how long a finished job ran, for `exact` and `neighbours`."""
-        if self.level in (Fidelity.EXACT, Fidelity.NEIGHBOURS):
-            self._finished[_kind(job, option.config)].append(duration_s)
+        if self.level not in _LEARNING:
+            return
+        self._finished[_kind(job, option.config)].append(duration_s)
         if self.level is Fidelity.NEIGHBOURS:
             for kind, _ in _near_kinds(job, option.config):
                 self._near[kind].append(duration_s)

@@ -28,7 +28,7 @@ class Charges:
         if run.charged == now:
             return
         if self.rented is None or not run.gpus:
-            run.advance(now, self.prices[run.held.gpu_model])
+            run.advance(now, self.prices[run.held.config.gpu_model])
             return
         node, before = self.machines.by_id[run.gpus[0][0]], run.cost
         run.advance(now, node.price if node.market else self.prices[run.held.gpu_model])

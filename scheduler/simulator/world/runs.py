@@ -6,7 +6,6 @@ It consists of progress, GPU time, and the job as policies see it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from knowledge.core.domain.cost import cost
 from knowledge.core.domain.types import Goal, Option
@@ -26,8 +25,8 @@ class Run:
     """
 
     __slots__ = (
-        "attained_gpu_s", "awaits", "charged", "cost", "done", "factor", "failures", "finished",
-        "first_start", "front", "gpus", "holds", "job", "kept_back", "lost_gpu_s", "mark", "moving", "option",
+        "_holds", "attained_gpu_s", "awaits", "charged", "cost", "done", "factor", "failures", "finished",
+        "first_start", "front", "gpus", "job", "kept_back", "lost_gpu_s", "mark", "moving", "option",
         "options", "paused", "plan", "preempted_at", "preemptions", "profiling", "ran_s", "rate", "restarts",
         "saved", "since", "stopped_at", "topology", "topology_level", "until", "waiting_view",
     )  # fmt: skip
@@ -39,7 +38,7 @@ class Run:
         self.options = options
         self.option: Option | None = None
         self.gpus: tuple[GpuId, ...] = ()
-        self.holds: Holding | None = None
+        self._holds: Holding | None = None  # as policies see it; made when one looks
         self.done = 0.0
         self.rate = 0.0
         self.factor = 1.0  # below 1 beside other jobs
@@ -86,7 +85,6 @@ class Run:
     def start(self, now: float, option: Option, gpus: tuple[GpuId, ...], delay_s: float) -> None:
         """Hold GPUs; progress begins after the delay."""
         self.option, self.gpus = option, gpus
-        self.holds = Holding(option=option, gpus=gpus, since=now)
         self.since = self.charged = now
         self.rate = 0.0
         self.mark = self.moving = now + delay_s
@@ -106,8 +104,8 @@ class Run:
         self.options, self.waiting_view = options, None
         held = self.option
         for option in options:
-            if held and self.holds and option.gpus == held.gpus and option.key == held.key:
-                self.option, self.holds = option, replace(self.holds, option=option)
+            if held and option.gpus == held.gpus and option.key == held.key:
+                self.option, self._holds = option, None
 
     def forget_progress(self) -> None:
         """All that it did so far is lost."""
@@ -122,7 +120,7 @@ class Run:
         """Let the GPUs go, all progress saved; returns them. Advance it first."""
         self.lost_gpu_s += len(self.gpus) * (min(now, self.moving) - self.since)
         self.ran_s += now - self.since
-        gpus, self.gpus, self.option, self.holds = self.gpus, (), None, None
+        gpus, self.gpus, self.option, self._holds = self.gpus, (), None, None
         self.plan += 1
         self.stopped_at = now
         return gpus
@@ -168,7 +166,7 @@ class Run:
 
         heard_at: when its end is heard of.
         """
-        at = self.change_at()
+        at = self.mark + (self.until - self.done) / (self.rate * self.factor)  # `change_at`, without the call
         if self.job.max_run_s is not None:
             stops_at = self.since + self.job.max_run_s - self.ran_s
             if at > stops_at:
@@ -191,8 +189,10 @@ class Run:
     def seen(self, now: float, goal: Goal, restart_s: float, checkpoint_s: float) -> JobInfo:
         """The job as policies see it now; advance it first. A waiting one is made once."""
         if self.option is not None:
+            if self._holds is None:
+                self._holds = Holding(option=self.option, gpus=self.gpus, since=self.since)
             unsaved_s = max(now - self.moving, 0.0) % checkpoint_s if checkpoint_s else 0.0
-            return self._job(goal, restart_s, self.holds, unsaved_s, now)
+            return self._job(goal, restart_s, self._holds, unsaved_s, now)
         if self.waiting_view is None:
             self.waiting_view = self._job(goal, restart_s, None, 0.0, now)
         return self.waiting_view
@@ -213,7 +213,7 @@ class Run:
             held=HELD if self.kept_back else "",
             due_at=job.deadline_s,
             spot=job.deadline_s is not None,
-            work_left=max(1.0 - self.done, 0.0),
+            work_left=max(1.0 - self.done, 0.0) if self.done else 1.0,
             attained_gpu_s=self.attained_gpu_s,
             restart_s=restart_s,
             preemptible=job.preemptible,
@@ -228,7 +228,7 @@ class Run:
             array=job.array if job.array_limit else "",
             array_limit=job.array_limit,
             awaits=self.awaits,
-            run_left_s=self.run_left_s(now),
+            run_left_s=None if job.max_run_s is None else self.run_left_s(now),
             topology=self.topology,
             level=self.topology_level,
             holds=holds,
