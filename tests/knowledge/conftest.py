@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from knowledge.catalogue.shipped_catalogue import shipped_catalogue
 from knowledge.core.domain.types import Config, GpuPool, Interval, Inventory, Option, Source, Workload
+from knowledge.core.model import estimators, own_peaks, regressor
+from tests.harness.environment import examples
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GIB = 2**30
@@ -46,6 +50,21 @@ def promised(value: float, low: float | None = None, high: float | None = None) 
         config=TINY, p_valid=0.9, tokens_per_second=figure, peak_memory_bytes=figure, startup_s=1.0,
         duration_s=figure, cost=figure, source=Source.MODEL,
     )  # fmt: skip
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _fewer_trees() -> Iterator[None]:
+    """A third of the trees, or all with EXAMPLES=all: learning is most of what these tests cost.
+
+    What is learnt of which rows, and what is believed, is the same; full forests are what benchmarks measure.
+    """
+    all_of_them, quick = examples(estimators.TREES), examples(estimators.QUICK_TREES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regressor, "TREES", all_of_them)
+        patch.setattr(regressor, "QUICK_TREES", quick)
+        patch.setattr(own_peaks, "QUICK_TREES", quick)
+        patch.setattr(estimators, "classifiers", partial(estimators.classifiers, all_of_them))
+        yield
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import cache
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +21,8 @@ from tests.knowledge.core.predict.test_peak_correction import OTHER, config, sco
 ASKED = config(batch=3, gpu=OTHER)
 
 
-def learnt(factor: float, others: Sequence[Measurement] = ()) -> LearnedPredictor:
+@cache
+def learnt(factor: float, others: tuple[Measurement, ...] = ()) -> LearnedPredictor:
     """History of one stack, whose peaks are so many times those of physics, and other rows."""
     known = [replace(one, software="stack 1.2") for one in THEIRS]
     return evaluation.predictor([*history(known, factor), *others], CATALOGUE)
@@ -47,10 +48,10 @@ def test_the_interval_of_software_that_is_new_is_that_of_physics_at_least() -> N
 def test_what_history_holds_beyond_physics_makes_new_software_no_surer_to_run() -> None:
     """A size that fits by physics alone is doubted where other stacks took more."""
     sizes = [config(tokens=512, batch=batch, gpu=OTHER) for batch in range(1, 400, 3)]
-    failed = [
+    failed = tuple(
         Measurement(config=replace(one, software="stack 1.2"), status="oom", source="csv")
         for one in sizes[-60:]
-    ]
+    )
     asked = [replace(one, software="rival 1") for one in sizes]
     calm, wary = (scores(learnt(factor, failed), asked).p_valid for factor in (1.0, 1.3))
     assert (wary < calm - 0.1).any()
