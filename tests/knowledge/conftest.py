@@ -54,9 +54,9 @@ def promised(value: float, low: float | None = None, high: float | None = None) 
 
 @pytest.fixture(scope="package", autouse=True)
 def _fewer_trees() -> Iterator[None]:
-    """A third of the trees, or all with EXAMPLES=all: learning is most of what these tests cost.
+    """Give a predictor a third of its trees, or all with EXAMPLES=all: learning costs most here.
 
-    What is learnt of which rows, and what is believed, is the same; full forests are what benchmarks measure.
+    It learns from the same rows and believes the same; benchmarks measure full forests.
     """
     all_of_them, quick = examples(estimators.TREES), examples(estimators.QUICK_TREES)
     with pytest.MonkeyPatch.context() as patch:
