@@ -16,7 +16,7 @@ from django.core.cache import caches
 from django.db.models.signals import post_migrate
 
 from knowledge.catalogue import portal_catalogue
-from tests.harness.databases import mark_databases
+from tests.harness.databases import empty_by_deletion, mark_databases
 
 
 def pytest_configure() -> None:
@@ -28,6 +28,7 @@ def pytest_configure() -> None:
     settings.WHITENOISE_AUTOREFRESH = True
     # After each test that commits Django would write its permissions anew, which nothing here reads.
     post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
+    empty_by_deletion()
     # A busy machine is no fault of a test.
     hypothesis.settings.register_profile(
         "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
