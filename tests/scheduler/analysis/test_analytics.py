@@ -22,6 +22,7 @@ from scheduler.selectors.analysis import analytics
 from scheduler.selectors.analysis.histogram import PER_E, SHARES, Histogram, Values, histograms, of
 from scheduler.selectors.analysis.period import Period, Seconds, Spans, unit_seconds
 from tests.harness import fake_node, world
+from tests.harness.environment import examples
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -143,7 +144,7 @@ spans = st.lists(st.tuples(st.integers(-9_000, 90_000), st.integers(1, 40_000)),
 
 
 @given(spans)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @pytest.mark.django_db
 def test_gpu_time_adds_up_to_what_lies_within_the_period(gaps: list[tuple[int, int]]) -> None:
     Allocation.objects.all().delete()

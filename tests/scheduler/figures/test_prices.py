@@ -18,6 +18,7 @@ from scheduler.selectors.figures.cost import GpuCost, gpu_costs, job_costs, tota
 from scheduler.services.deletions import remove_node
 from scheduler.services.nodes.price import set_price
 from tests.harness import world
+from tests.harness.environment import examples
 from tests.harness.fake_node import result
 from tests.harness.invariants import assert_sound
 
@@ -108,7 +109,7 @@ happenings = st.lists(
 
 
 @given(happenings)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_no_later_price_changes_what_an_ended_job_cost(story: list[tuple[str, int, float, int]]) -> None:
     history = History.empty()
     for what, which, value, pause in story:

@@ -17,6 +17,7 @@ from scheduler.core.limits import ALL_MODELS, Limits, Quota, UserLimit
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.quotas.admission import decide
 from scheduler.core.types import Action, ClusterState, Plan, Preempt, Resize, Start
+from tests.harness.environment import examples
 from tests.scheduler.core import test_properties as rules
 from tests.scheduler.core.clusters import MODELS, cluster_states
 
@@ -52,7 +53,7 @@ rules_of_three = st.sampled_from([False, False, True])
 
 @pytest.mark.parametrize("name", LIVE)
 @given(state=limited_clusters())
-@settings(rules.random_clusters, max_examples=20)
+@settings(rules.random_clusters, max_examples=examples(20))
 def test_no_start_exceeds_a_limit(name: str, state: ClusterState) -> None:
     plan = decide(POLICIES[name], state, 0.0)
     rules.no_gpu_has_two_holders_and_gangs_stay_whole(name, state, plan)

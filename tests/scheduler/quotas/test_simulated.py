@@ -14,6 +14,7 @@ from scheduler.core.policies import LIVE
 from scheduler.simulator.cli import main
 from scheduler.simulator.errors import SimulatorError
 from scheduler.simulator.inputs.quotas import read_quotas
+from tests.harness.environment import examples
 from tests.scheduler.simulator.worlds import job, play
 
 LIMITED = Limits((Quota(team="a", guaranteed=2, borrow_limit=0), Quota(team="b", guaranteed=2)))
@@ -54,7 +55,7 @@ few = st.integers(0, 4)
     borrow=st.tuples(few | st.none(), few | st.none()),
     lend=st.tuples(few | st.none(), few | st.none()),
 )
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_job_that_its_limits_allow_on_an_empty_cluster_ends(
     policy: str,
     trace: list[tuple[str, int, int, int]],

@@ -20,6 +20,7 @@ from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
 from scheduler.simulator.world.ground_truth import GroundTruth, RecordedTruth, Throughput, table_rates
 from scheduler.simulator.world.predictions import Fidelity
+from tests.harness.environment import examples
 from tests.scheduler.core import clusters
 from tests.scheduler.simulator.worlds import finishes, job, play
 
@@ -103,7 +104,7 @@ def test_the_policies_that_large_traces_need_are_incremental() -> None:
 
 @pytest.mark.parametrize("policy", PATIENT)
 @given(state=clusters.cluster_states())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_live_tick_starts_what_the_plain_walk_starts(policy: str, state: ClusterState) -> None:
     decided = POLICIES[policy].decide(state, 0.0).actions
     plain = Plain(RANKED[policy]).decide(state, 0.0).actions
@@ -113,7 +114,7 @@ def test_a_live_tick_starts_what_the_plain_walk_starts(policy: str, state: Clust
 
 @pytest.mark.parametrize("policy", INCREMENTAL)
 @given(jobs=_traces(), nodes_go=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_queue_that_is_kept_gives_jobs_the_lives_that_the_plain_walk_gives(
     policy: str, jobs: list[TraceJob], nodes_go: bool
 ) -> None:
@@ -139,7 +140,7 @@ class Asked:
 
 @pytest.mark.parametrize("error", [0.0, 1.0])
 @given(jobs=_traces())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_easy_with_a_queue_that_is_kept_decides_as_over_the_whole_state(
     error: float, jobs: list[TraceJob]
 ) -> None:

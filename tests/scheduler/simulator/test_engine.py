@@ -18,6 +18,7 @@ from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
 from scheduler.simulator.world.ground_truth import RecordedTruth, Throughput
 from scheduler.simulator.world.interference import Colocation, across_nodes
 from scheduler.simulator.world.predictions import Fidelity
+from tests.harness.environment import examples
 from tests.scheduler.simulator.worlds import finishes, job, play
 
 
@@ -125,7 +126,7 @@ _rows = st.tuples(st.integers(0, 300), st.sampled_from([1, 2, 4, 8]), st.integer
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 @given(rows=st.lists(_rows, min_size=1, max_size=12))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_under_every_policy_work_is_conserved_and_no_gpu_serves_two(
     policy: str, rows: list[tuple[int, int, int]]
 ) -> None:

@@ -24,6 +24,7 @@ from scheduler.simulator.inputs.trace import TraceJob
 from scheduler.simulator.settings import SimulationSettings
 from scheduler.simulator.world.ground_truth import RecordedTruth
 from scheduler.simulator.world.predictions import Fidelity, PredictionModel
+from tests.harness.environment import examples
 from tests.scheduler.core.clusters import job, node, option, running
 
 
@@ -143,7 +144,7 @@ WORLDS = st.lists(
 
 @pytest.mark.parametrize("name", ["fifo", "sjf", "easy", "fifo-backfill", "srtf", "tiresias"])
 @given(rows=WORLDS, at=st.integers(0, 300))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(100))
 def test_certain_durations_are_played_as_the_simulator_plays_them(
     name: str, rows: list[tuple[int, int, int]], at: int
 ) -> None:

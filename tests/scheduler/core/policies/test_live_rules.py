@@ -14,6 +14,7 @@ from scheduler.core.cycle.ranking import Ranking
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import parameters_of, with_parameters
 from scheduler.core.types import ClusterState, Preempt, Resize, Start
+from tests.harness.environment import examples
 from tests.scheduler.core.clusters import cluster_states
 from tests.scheduler.core.test_properties import nobody_is_evicted_for_a_lower_priority, random_clusters
 from tests.scheduler.simulator.worlds import job, play
@@ -82,7 +83,7 @@ def test_whoever_is_stopped_makes_room_for_a_job_that_ranks_strictly_better(
 
 @pytest.mark.parametrize("name", STOPS)
 @given(arrivals=ARRIVALS)
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 def test_preemptions_are_bounded_over_a_whole_trace_and_all_jobs_end(
     name: str, arrivals: list[tuple[int, int, int]]
 ) -> None:

@@ -14,6 +14,7 @@ from scheduler.core.shadow.advance import advance
 from scheduler.core.shadow.state import JobFacts, ShadowState, first_moment
 from scheduler.core.shadow.state_json import pack_state, unpack_state
 from scheduler.core.types import ClusterState, Holding, JobInfo
+from tests.harness.environment import examples
 from tests.scheduler.core import clusters
 
 GPUS = 3
@@ -86,7 +87,7 @@ def shadowed(policy: str, jobs: list[JobInfo], looks: list[int]) -> dict[str, fl
     return starts
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(ARRIVALS, LOOKS)
 def test_it_starts_what_a_plain_queue_would_start_whenever_it_is_asked(
     arrivals: Arrivals, looks: list[int]
