@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from scheduler.core.cycle.ranked import Ranked, RankedQueue
+from scheduler.core.cycle.standstill import Standstill
 from scheduler.core.policies.easy_backfill import Easy, EasyQueue, End
 from scheduler.core.quotas import admission
 from scheduler.core.types import Action, ClusterState, ExpectedRelease, JobInfo, Plan, Policy
@@ -63,6 +64,8 @@ def decider(
     careful = careful or bool(settings.limits or settings.windows or settings.changes or settings.acts)
     if isinstance(policy, Ranked | Easy) and policy.incremental and not careful:
         return IncrementalDriver(policy, machines, settings)
+    if isinstance(policy, Ranked) and policy.halts and not careful and rented is None:
+        return HaltingDriver(policy, machines, charge, settings)
     return Snapshots(policy, machines, charge, settings, rented, careful)
 
 
@@ -177,6 +180,53 @@ class _State(ClusterState):
     @property
     def releases(self) -> Sequence[ExpectedRelease]:
         return self.jobs.releases()
+
+
+class HaltingDriver(Snapshots):
+    """The whole state, but only where something may come of a decision."""
+
+    def __init__(
+        self, policy: Ranked, machines: Machines, charge: Charges, settings: SimulationSettings
+    ) -> None:
+        super().__init__(policy, machines, charge, settings, rented=None, careful=False)
+        self.ranked = policy
+        self.standstill: Standstill | None = None  # made when it is needed, of the nodes as they are then
+
+    def waits(self, run: Run, now: float) -> None:
+        super().waits(run, now)
+        if self.standstill:
+            self.standstill.add(self.settings.seen(run, now))
+
+    def starts(self, run: Run) -> None:
+        super().starts(run)
+        if self.standstill:
+            self.standstill.remove(run.job.job_id)
+            self.standstill.take(run.held, run.gpus)
+
+    def stops(self, run: Run) -> None:
+        super().stops(run)
+        if self.standstill:
+            self.standstill.give(run.held, run.gpus)
+
+    def leaves(self, run: Run) -> None:
+        super().leaves(run)
+        if self.standstill:
+            self.standstill.remove(run.job.job_id)
+
+    def nodes_change(self) -> None:
+        self.standstill = None
+
+    def decide(self, now: float) -> Sequence[Action]:
+        seen = self.settings.seen
+        for run in self.running.values():
+            self.charge(run, now)
+        if self.standstill is None:
+            self.standstill = Standstill(self.ranked, self.machines.views())
+            for run in self.waiting.values():
+                self.standstill.add(seen(run, now))
+        wanted = self.standstill.wanted
+        running = (seen(run, now) for run in self.running.values() if run.held.gpu_model in wanted)
+        return () if self.standstill.holds(running, now) else super().decide(now)
 
 
 class IncrementalDriver:

@@ -69,11 +69,16 @@ class CycleOptions:
 
     def evictable(self, job: JobInfo, now: float) -> bool:
         """May this running job be stopped for one that ranks better?"""
+        return self.stoppable(job, now) and not self._spares(job)
+
+    def stoppable(self, job: JobInfo, now: float) -> bool:
+        """Has this running job run for long enough, and was it not stopped too often?
+
+        Without segments that stays so until it stops.
+        """
         if not (self.preempts and job.preemptible and job.holds):
             return False
         if self.limit is not None and job.preemptions >= self.limit:
-            return False
-        if self._spares(job):
             return False
         ran = now - job.holds.since
         if self.segment_s is None:

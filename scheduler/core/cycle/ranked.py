@@ -13,7 +13,7 @@ from knowledge.core.domain.types import Option
 from scheduler.core.cycle.cycle import BEFORE, AcceptedOptions, Cycle
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.cycle.ranking import Place, Rank, Ranking
-from scheduler.core.placement.fit import FreeGpus
+from scheduler.core.placement.fit import FreeGpus, Placement
 from scheduler.core.types import Action, ClusterState, Description, GpuId, JobInfo, NodeInfo, Plan
 
 Key = Callable[[JobInfo, float], Rank]
@@ -24,6 +24,7 @@ class Ranked:
     """A policy that is one key: the smallest goes first, after the larger priority.
 
     `steady`: time does not change the ranks of waiting jobs.
+    `by_service`: ranks begin with the GPU-seconds received.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Ranked:
     round_s: float | None = None
     behind: str = BEFORE
     steady: bool = False
+    by_service: bool = False
     description: Description = field(kw_only=True)
 
     @property
@@ -45,6 +47,11 @@ class Ranked:
         It may if decisions follow from waiting jobs alone, whose ranks stay.
         """
         return self.steady and not self.preempts and self.rules.blocks is not HeadOfLine.NOTHING
+
+    @property
+    def halts(self) -> bool:
+        """May it be found without a decision that nothing comes of it (`Standstill`)?"""
+        return self.steady and self.preempts and self.rules.placement is not Placement.ALPHA
 
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Start jobs in the order of their ranks.

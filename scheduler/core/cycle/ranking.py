@@ -31,9 +31,14 @@ class Ranking:
     def __len__(self) -> int:
         return len(self._jobs)
 
-    def place(self, job: JobInfo) -> Place:
-        """Where the job belongs: the smaller one goes first."""
+    def place(self, job: JobInfo, more: float = 0.0) -> Place:
+        """Where the job belongs: the smaller one goes first.
+
+        more: added to the first figure of its rank.
+        """
         rank = self._key(job)
+        if more:
+            rank = (rank[0] + more, *rank[1:])
         if job.holds and self._hysteresis:
             rank = (rank[0] / (1 + self._hysteresis), *rank[1:])
         return -job.priority, rank, job.holds is None, job.submitted_at, job.id

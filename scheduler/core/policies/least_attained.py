@@ -59,6 +59,8 @@ LAS = Ranked(
     by_attained_gpu_s,
     CycleOptions(blocks=HeadOfLine.NOTHING, preempts=True, hysteresis=0.1),
     round_s=60.0,
+    steady=True,
+    by_service=True,
     description=Description(
         summary="The job with the least GPU time received first, without predictions; stops running jobs.",
         order="least GPU-seconds received",

@@ -18,6 +18,7 @@ from scheduler.core.policies import POLICIES
 from scheduler.core.types import ClusterState, Plan, Policy, Start, Topology, Wait
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
+from scheduler.simulator.policy_drivers import HaltingDriver, Snapshots
 from scheduler.simulator.world.ground_truth import GroundTruth, RecordedTruth, Throughput, table_rates
 from scheduler.simulator.world.predictions import Fidelity
 from tests.harness.environment import examples
@@ -26,6 +27,7 @@ from tests.scheduler.simulator.worlds import finishes, job, play
 
 RANKED = {name: policy for name, policy in POLICIES.items() if isinstance(policy, Ranked)}
 PATIENT = sorted(name for name, policy in RANKED.items() if not policy.preempts)
+HALTING = sorted(name for name, policy in RANKED.items() if policy.halts)
 INCREMENTAL = sorted(name for name, policy in RANKED.items() if policy.incremental)
 
 
@@ -150,6 +152,21 @@ def test_easy_with_a_queue_that_is_kept_decides_as_over_the_whole_state(
     plain = play(jobs, "a:2x4,b:1x8", Asked(POLICIES["easy"]), **known)
     assert (kept.queue is None, plain.queue is None) == (False, True)
     assert _lives(kept) == _lives(plain)
+
+
+@pytest.mark.parametrize("policy", HALTING)
+@given(jobs=_traces(), long=st.sampled_from([1.0, 10.0, 100.0]), restart_s=st.sampled_from([0.0, 20.0]))
+@settings(max_examples=100, deadline=None)
+def test_a_policy_that_is_not_asked_at_a_standstill_decides_as_over_the_whole_state(
+    policy: str, jobs: list[TraceJob], long: float, restart_s: float
+) -> None:
+    jobs = [replace(one, duration_s=(one.duration_s or 0.0) * long) for one in jobs]
+    changes = (CapacityChange(60, "a", 1), CapacityChange(120, "a", 2))
+    known = {"restart_s": restart_s, "capacity": changes, "checkpoint_s": 10, "round_s": 60.0}
+    halting = play(jobs, "a:2x4,b:1x8", policy, **known)
+    plain = play(jobs, "a:2x4,b:1x8", Asked(POLICIES[policy]), **known)
+    assert (type(halting.decider), type(plain.decider)) == (HaltingDriver, Snapshots)
+    assert _lives(halting) == _lives(plain)
 
 
 def test_a_queue_that_is_kept_says_each_time_why_a_job_waits() -> None:
