@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf
 from operator import itemgetter
 from typing import NamedTuple
@@ -77,12 +77,12 @@ class Standstill:
             if not places:
                 del self._alike[wish]
 
-    def take(self, option: Option, gpus: Iterable[GpuId]) -> None:
+    def take(self, option: Option, gpus: Collection[GpuId]) -> None:
         """A job holds these GPUs from now on."""
         self.free.take(option, gpus)
         self._until = -inf
 
-    def give(self, option: Option, gpus: Iterable[GpuId]) -> None:
+    def give(self, option: Option, gpus: Collection[GpuId]) -> None:
         """They are free again."""
         self.free.give(option, gpus)
         self._tried, self._until = False, -inf
@@ -175,7 +175,7 @@ class _Behind:
             for number in range(1, count + 1):
                 self.at_least[number] += nodes
 
-    def add(self, gpus: Iterable[GpuId]) -> None:
+    def add(self, gpus: Collection[GpuId]) -> None:
         for node, _ in gpus:
             if node in self.counts:
                 self.counts[node] += 1
