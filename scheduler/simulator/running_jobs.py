@@ -75,7 +75,7 @@ class RunningJobs:
 
     def _take_pace(self, run: Run, pace: Throughput) -> None:
         run.rate, run.until = pace
-        if (level := self.machines.level(run.gpus)) is not None:
+        if self.machines.sited and (level := self.machines.level(run.gpus)) is not None:
             run.rate *= self.truth.kept_at(run.job, run.held, level)
         if run.done and self.truth.stretches(run.job):
             run.tell(self.predictions.options(run.job, run.done))

@@ -89,12 +89,12 @@ class Cycle:
         wanted = self.accepted.jobs_of if self.accepted else self.free.pools
         if self.closed or self.taken >= wanted.keys():
             return True
-        return not self.evictions and not self.free.count()
+        return not self.evictions and self.free.used_up
 
     @property
     def left(self) -> frozenset[str]:
         """The GPU models on which one more job behind all others might start."""
-        pools = () if self.closed or not self.free.count() else self.free.pools
+        pools = () if self.closed or self.free.used_up else self.free.pools
         return frozenset(pools) - self.taken
 
     def _decide(self, job: JobInfo) -> None:
@@ -118,11 +118,12 @@ class Cycle:
         seen = replace(job, avoids=job.avoids | self.withheld) if self.withheld else job
         if self.taken:
             options = [option for option in options if option.gpu_model not in self.taken]
-        for find in (self.free.place, self._make_room) if evicts else (self.free.place,):
-            for option in options:
-                if gpus := find(option, seen):
-                    self._take(option, gpus)
-                    return option, gpus
+        for option in options:
+            if gpus := self.free.place(option, seen):
+                return self._take(option, gpus)
+        for option in options if evicts else ():
+            if gpus := self._make_room(option, seen):
+                return self._take(option, gpus)
         return None
 
     def _make_room(self, option: Option, job: JobInfo) -> tuple[GpuId, ...] | None:
@@ -146,10 +147,11 @@ class Cycle:
             self.moved.append(Resize(job.id, *found))
             del self.evicted[job.id]
 
-    def _take(self, option: Option, gpus: tuple[GpuId, ...]) -> None:
+    def _take(self, option: Option, gpus: tuple[GpuId, ...]) -> tuple[Option, tuple[GpuId, ...]]:
         self.free.take(option, gpus)
         if self.evictions:
             self.evictions.took(option, gpus)
+        return option, gpus
 
     def _block(self, job: JobInfo, options: Sequence[Option]) -> None:
         held_back = self.taken or self.withheld

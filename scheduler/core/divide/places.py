@@ -144,4 +144,4 @@ def left_over(state: ClusterState, jobs: Iterable[JobInfo], taken: Places, place
 
 def _are_free(free: FreeGpus, option: Option, gpus: Iterable[GpuId]) -> bool:
     pool = free.pools.get(option.gpu_model)
-    return pool is not None and all(index in pool.free.get(node, ()) for node, index in gpus)
+    return pool is not None and all(pool.free.get(node, 0) >> index & 1 for node, index in gpus)

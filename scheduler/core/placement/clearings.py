@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from scheduler.core.placement.gpu_index import FreeGpuIndex
-from scheduler.core.placement.levels import TopologyLevel
+from scheduler.core.placement.levels import TopologyLevel, indices_of
 from scheduler.core.placement.topology import Spot, disruption, spots
 from scheduler.core.types import JobInfo, NodeInfo
 
@@ -126,7 +126,7 @@ class Clearings:
         self.changed(nodes)
 
     def _look(self, node: NodeInfo, asks: Asks) -> Ways:
-        free = tuple(sorted(self.free.free[node.id]))
+        free = indices_of(self.free.free[node.id])
         able = [job for job in self.victims[node.id] if job.priority < asks.below]
         now = node if free == node.free else replace(node, free=free)
         found = tuple(spots(now, asks.gpus, asks.level, able, fewest=asks.fewest))

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from enum import StrEnum
 from functools import cache
+from operator import attrgetter
 
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.gpu_index import NONE, FreeGpuIndex
@@ -36,6 +37,7 @@ class Placement(StrEnum):
     DISTRIBUTED = "distributed"  # any free GPUs, as if the cluster were one large node
 
 
+_total = attrgetter("total")
 # Python 3.11 takes as long to find a member of an Enum as for a call, and each placement asks for several.
 _SPREAD, _ALPHA, _DISTRIBUTED = Placement.SPREAD, Placement.ALPHA, Placement.DISTRIBUTED
 _CONSOLIDATED, _NODE, _ANY_TOPOLOGY = Placement.CONSOLIDATED, TopologyLevel.NODE, Topology.NONE
@@ -71,6 +73,11 @@ class FreeGpus:
             return sum([pool.total for pool in self.pools.values()])
         return self.pools[gpu_model].total if gpu_model in self.pools else 0
 
+    @property
+    def used_up(self) -> bool:
+        """Is no GPU free?"""
+        return not any(map(_total, self.pools.values()))
+
     def count_for(self, option: Option, avoids: frozenset[str] = NONE) -> int:
         """Free GPUs on which the option could run."""
         pool = self.pools.get(option.gpu_model)
@@ -85,8 +92,7 @@ class FreeGpus:
         if pool is None:
             return None
         unfit = pool.unfit(option, avoids)
-        able = [node for node, free in pool.free.items() if len(free) >= share and node not in unfit]
-        return max((pool.level(node, share) for node in able), default=None)
+        return max((pool.level(node, share) for node in pool.able(share) if node not in unfit), default=None)
 
     def could_hold(self, option: Option, job: JobInfo | None = None) -> bool:
         """Would the option fit if every ready node were empty?
@@ -174,9 +180,11 @@ class FreeGpus:
 
     def shares(self, option: Option) -> Shares:
         """How many GPUs the gang takes on each of its nodes."""
+        return self._shares(self.pools.get(option.gpu_model), option)
+
+    def _shares(self, pool: FreeGpuIndex | None, option: Option) -> Shares:
         if self.placement is _DISTRIBUTED:
             return (option.config.number_gpus,)
-        pool = self.pools.get(option.config.gpu_model)
         if self.placement is _CONSOLIDATED and pool and pool.largest:
             return _whole_nodes(option.config.number_gpus, pool.largest)
         return equal_shares(option)
@@ -184,17 +192,20 @@ class FreeGpus:
     def _on_nodes(
         self, pool: FreeGpuIndex, option: Option, job: JobInfo | None, level: TopologyLevel
     ) -> list[tuple[str, int]] | None:
-        shares, unfit = self.shares(option), pool.unfit(option, job.avoids if job else NONE)
+        shares, unfit = self._shares(pool, option), pool.unfit(option, job.avoids if job else NONE)
         if level > _NODE:
             unfit |= pool.looser(level, shares[0])
         if job and job.only_node:
-            fits = self._fit(shares, [len(pool.free.get(job.only_node, ()))])
+            fits = self._fit(shares, [pool.count(job.only_node)])
             return [(job.only_node, sum(shares))] if fits and job.only_node not in unfit else None
         if self.placement is _DISTRIBUTED:
             return pool.anywhere(sum(shares), unfit)
         if self.placement is _ALPHA:
             return _best_scores(pool, shares, job.host_memory_bytes if job else 0.0, unfit)
         emptiest, chosen = self.placement is _SPREAD, list[tuple[str, int]]()
+        if len(shares) == 1:
+            nodes = pool.choose(shares[0], 1, unfit, emptiest=emptiest)
+            return [(nodes[0], shares[0])] if nodes else None
         for share, count in _counted(shares):
             excluded = unfit.union([node for node, _ in chosen]) if chosen else unfit
             nodes = pool.choose(share, count, excluded, emptiest=emptiest)
@@ -259,12 +270,9 @@ def _best_scores(
     chosen: dict[str, int] = {}
     for share in shares:
         scores = [
-            (-alpha_score(share, len(free), memory, pool.nodes[node].free_memory_bytes), node)
-            for node, free in pool.free.items()
-            if len(free) >= share
-            and node not in chosen
-            and node not in unfit
-            and _has_memory(pool.nodes[node], memory)
+            (-alpha_score(share, pool.count(node), memory, pool.nodes[node].free_memory_bytes), node)
+            for node in pool.able(share)
+            if node not in chosen and node not in unfit and _has_memory(pool.nodes[node], memory)
         ]
         if not scores:
             return None

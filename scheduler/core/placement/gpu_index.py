@@ -6,10 +6,10 @@ from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from knowledge.core.domain.types import Option
-from scheduler.core.placement.levels import TopologyLevel, closest
+from scheduler.core.placement.levels import TopologyLevel, closest, closest_of, indices_of, mask_of
 from scheduler.core.types import GpuId, NodeInfo
 
 NONE: frozenset[str] = frozenset()
@@ -19,19 +19,19 @@ _Needs = tuple[str, float | None, float | None]  # method, price, GPU memory
 class FreeGpuIndex:
     """Ready nodes of one GPU model.
 
-    Nodes are bits of a number, that with the smallest id the lowest. `_by_count` holds those with each number
-    of free GPUs.
+    `free` has the free GPUs of each node as the bits of a number. Nodes are bits as well, that with the
+    smallest id the lowest; `_by_count` holds those with each number of free GPUs.
     """
 
     def __init__(self, nodes: Sequence[NodeInfo]) -> None:
         self.nodes = {node.id: node for node in nodes}
-        self.free: dict[str, Sequence[int]] = {name: node.free for name, node in self.nodes.items()}
+        self.free = {name: _mask(node.free) for name, node in self.nodes.items()}
         self._names = sorted(self.nodes)
         self._bits = {name: 1 << number for number, name in enumerate(self._names)}
         self._by_count: dict[int, int] = defaultdict(int)
         for name, free in self.free.items():
-            self._by_count[len(free)] |= self._bits[name]
-        self.total = sum(map(len, self.free.values()))
+            self._by_count[free.bit_count()] |= self._bits[name]
+        self.total = sum(map(int.bit_count, self.free.values()))
         self._counts = sorted(self._by_count)
         self._levels: dict[str, dict[int, tuple[TopologyLevel, tuple[int, ...]]]] = defaultdict(dict)
         self._unsuited: dict[_Needs, frozenset[str]] = {}
@@ -51,21 +51,9 @@ class FreeGpuIndex:
         """GPUs of the largest node, free or not."""
         return max((node.total for node in self.nodes.values()), default=0)
 
-    def unsuited(self, option: Option) -> frozenset[str]:
-        """Return the nodes that the option must not take.
-
-        They cannot train by its method, cost more than it says or hold less.
-        """
-        needs = option.config.method, option.price_per_gpu_hour, option.gpu_memory_bytes
-        found = self._unsuited.get(needs)
-        if found is None:
-            found = frozenset(node.id for node in self.nodes.values() if not node.suits(option))
-            self._unsuited[needs] = found
-        return found
-
     def suited(self, option: Option) -> frozenset[str] | None:
         """The nodes that the option may take; None if it may take all."""
-        unsuited = self.unsuited(option)
+        unsuited = self.unfit(option)
         if not unsuited:
             return None
         if unsuited not in self._suited:
@@ -73,14 +61,29 @@ class FreeGpuIndex:
         return self._suited[unsuited]
 
     def unfit(self, option: Option, avoids: frozenset[str] = NONE) -> frozenset[str]:
-        """The nodes that do not suit the option, and those to avoid."""
-        unsuited = self.unsuited(option)
+        """Return the nodes that the option must not take.
+
+        They cannot train by its method, cost more than it says, hold less, or are to be avoided.
+        """
+        needs = option.config.method, option.price_per_gpu_hour, option.gpu_memory_bytes
+        unsuited = self._unsuited.get(needs)
+        if unsuited is None:
+            unsuited = frozenset([node.id for node in self.nodes.values() if not node.suits(option)])
+            self._unsuited[needs] = unsuited
         return unsuited | avoids if avoids else unsuited
 
     def free_for(self, option: Option, avoids: frozenset[str] = NONE) -> int:
         """Free GPUs of the nodes that are fit."""
         unfit = self.unfit(option, avoids)
-        return self.total - sum(len(self.free.get(node, ())) for node in unfit) if unfit else self.total
+        return self.total - sum(self.count(node) for node in unfit) if unfit else self.total
+
+    def count(self, node: str) -> int:
+        """Free GPUs of a node, 0 if it is not among these."""
+        return self.free.get(node, 0).bit_count()
+
+    def able(self, share: int) -> list[str]:
+        """The nodes with this many free GPUs at least."""
+        return [node for node, free in self.free.items() if free.bit_count() >= share]
 
     def sizes(self, option: Option, only_node: str | None, avoids: frozenset[str]) -> list[int]:
         """GPUs of each node that is fit, free or not, largest first."""
@@ -99,7 +102,9 @@ class FreeGpuIndex:
         """
         chosen: list[str] = []
         for number in self._numbers(share, emptiest=emptiest):
-            if self._by_count[number]:
+            if nodes := self._by_count[number]:
+                if count == 1 and not excluded:  # as most ask
+                    return [self._names[(nodes & -nodes).bit_length() - 1]]
                 chosen += self._first(number, count - len(chosen), excluded)
                 if len(chosen) == count:
                     return chosen
@@ -125,7 +130,7 @@ class FreeGpuIndex:
         """Free indices of a node that lie closest together, else the lowest."""
         if self.nodes[node].sites:
             return self._closest(node, share)[1]
-        return sorted(self.free[node])[:share]
+        return lowest_of(self.free[node], share)
 
     def level(self, node: str, share: int) -> TopologyLevel:
         """How close so many free GPUs of a node can lie; there must be as many."""
@@ -133,9 +138,8 @@ class FreeGpuIndex:
 
     def looser(self, level: TopologyLevel, share: int) -> frozenset[str]:
         """The nodes on which no free GPUs for this share lie so close."""
-        return frozenset(
-            node for node, free in self.free.items() if len(free) < share or self.level(node, share) < level
-        )
+        close = [node for node in self.able(share) if self.level(node, share) >= level]
+        return frozenset(self.free.keys() - close)
 
     def never(self, level: TopologyLevel, share: int) -> frozenset[str]:
         """The nodes on which no GPUs for this share lie so close, free or not."""
@@ -150,24 +154,25 @@ class FreeGpuIndex:
     def _closest(self, node: str, share: int) -> tuple[TopologyLevel, tuple[int, ...]]:
         known = self._levels[node]
         if share not in known:
-            known[share] = closest(self.nodes[node].sites, self.free[node], share)
+            level, chosen = closest_of(self.nodes[node].sites, self.free[node], share)
+            known[share] = level, indices_of(chosen)
         return known[share]
 
     def take(self, gpus: Collection[GpuId]) -> None:
-        for node, indices in _by_node(gpus):
+        for node, taken in _by_node(gpus):
             if (free := self.free.get(node)) is not None:
-                self._set(node, free, [index for index in free if index not in indices])
+                self._set(node, free, free & ~taken)
 
     def give(self, gpus: Collection[GpuId]) -> None:
-        for node, indices in _by_node(gpus):
+        for node, given in _by_node(gpus):
             if (free := self.free.get(node)) is not None:
-                self._set(node, free, [*free, *indices])
+                self._set(node, free, free | given)
 
-    def _set(self, node: str, before: Sequence[int], free: Sequence[int]) -> None:
+    def _set(self, node: str, before: int, free: int) -> None:
         self.free[node] = free
         if self._levels:
             self._levels.pop(node, None)
-        was, count = len(before), len(free)
+        was, count = before.bit_count(), free.bit_count()
         if was == count:
             return
         self.total += count - was
@@ -194,14 +199,21 @@ class FreeGpuIndex:
         return chosen
 
 
-def _by_node(gpus: Collection[GpuId]) -> Iterable[tuple[str, Sequence[int]]]:
+def _by_node(gpus: Collection[GpuId]) -> Iterable[tuple[str, int]]:
+    """The nodes, and the GPUs of each as bits of a number."""
     if len(gpus) == 1:  # as most jobs have
         ((node, index),) = gpus
-        return ((node, (index,)),)
-    nodes: dict[str, list[int]] = {}
+        return ((node, 1 << index),)
+    nodes: dict[str, int] = defaultdict(int)
     for node, index in gpus:
-        if node in nodes:
-            nodes[node].append(index)
-        else:
-            nodes[node] = [index]
+        nodes[node] |= 1 << index
     return nodes.items()
+
+
+_mask = lru_cache(maxsize=4096)(mask_of)
+
+
+@lru_cache(maxsize=4096)  # nodes alike have few different sets of free GPUs
+def lowest_of(free: int, count: int) -> tuple[int, ...]:
+    """The lowest of free GPUs that are bits of a number."""
+    return indices_of(free)[:count]

@@ -164,7 +164,7 @@ class Evictions:
             self._cheapest[model][share] = _Cheapest(free)
         cheapest = self._cheapest[model][share]
         for node in cheapest.changed:
-            if len(free.get(node, ())) >= share:
+            if free.get(node, 0).bit_count() >= share:
                 heappush(cheapest.heap, (*self._harm(model, node, share)[:2], node))
         cheapest.changed.clear()
         seen: dict[str, tuple[float, float, str]] = {}
@@ -186,7 +186,7 @@ class Evictions:
         """Find who would be stopped to free `share` GPUs of one node."""
         known = self._harms[model, node]
         if share not in known:
-            missing = share - len(self.free.pools[model].free[node])
+            missing = share - self.free.pools[model].count(node)
             victims = _victims(self._on[model, node], missing)
             best = min((victim.level for victim in victims), default=inf)
             lost_gpu_s = sum(victim.lost_gpu_s for victim in victims)
@@ -219,8 +219,7 @@ class Evictions:
         held = {job.id: Counter(node for node, _ in job.holds.gpus) for job in victims.values() if job.holds}
         pool = self.free.pools[model]
         spare = {
-            n: len(pool.free[n]) - share + sum(gpus[n] for gpus in held.values())
-            for n, share in shares.items()
+            n: pool.count(n) - share + sum(gpus[n] for gpus in held.values()) for n, share in shares.items()
         }
         for victim in self._in_turn(victims.values()):
             gpus = held[victim.job.id]

@@ -77,9 +77,9 @@ class Run:
 
     def check_start(self, option: Option, gpus: tuple[GpuId, ...]) -> None:
         """Raises PolicyBroke if it does not wait, or the GPUs are not as many."""
-        if self.running or self.finished is not None:
+        if self.option is not None or self.finished is not None:
             raise PolicyBroke(f"job {self.job.job_id} was started, but it does not wait")
-        if len(gpus) != option.gpus:
+        if len(gpus) != option.config.number_gpus:
             raise PolicyBroke(f"job {self.job.job_id} was given {len(gpus)} GPUs for {option.key}")
 
     def start(self, now: float, option: Option, gpus: tuple[GpuId, ...], delay_s: float) -> None:

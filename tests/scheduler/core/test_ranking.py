@@ -108,7 +108,7 @@ def test_nobody_is_stopped_when_even_that_would_not_make_the_gang_fit() -> None:
 
 
 def test_a_victim_goes_on_elsewhere_if_its_option_fits_there() -> None:
-    holder = running("small", option(gpus=1, duration_s=1e4), ("n", 0))
+    holder = running("small", option(gpus=1, duration_s=1e4), ("n", 3))
     plan = decide("srtf", [holder, job("gang", FOUR)], [node("n", 3, total=4), node("m", 1)])
     assert isinstance(plan["gang"], Start)
     assert plan["small"] == Resize("small", holder.options[0], (("m", 0),))
