@@ -238,6 +238,8 @@ class Engine(RunningJobs):
             waiting = [(job, self.runs[job.id]) for job in self.queue.waiting()]
             for guest, option, host in guests(self.packing, waiting, now):
                 self._start(guest, now, option, host.gpus, host)
+        if not self.rounds.every_s:
+            return
         # A job that may never start must not keep time going; one with a deadline in a market starts.
         rents = self.rented and any(run.job.deadline_s and run.options for run in self.runs.values())
         self.rounds.decided(now, active=self.active > 0, goes_on=bool(self.running or rents))

@@ -84,8 +84,14 @@ class Rounds:
     """
 
     def __init__(self, round_s: float | None, events: EventQueue, tick_s: float = 0.0) -> None:
-        self.round_s, self.events, self.tick_s = round_s, events, tick_s
+        self.events, self.tick_s = events, tick_s
         self._planned = False
+        self.restart(round_s)
+
+    def restart(self, round_s: float | None) -> None:
+        """Another policy decides from now on, and begins with a round."""
+        self.round_s = round_s
+        self.every_s = round_s or self.tick_s  # decisions that are made although nothing happened; 0: none
         self._decided_at: float | None = None  # None also where nobody was there to decide about
 
     def due(self, now: float, *, active: bool) -> bool:
@@ -100,15 +106,11 @@ class Rounds:
     def begins(self) -> None:
         self._planned = False
 
-    def restart(self, round_s: float | None) -> None:
-        """Another policy decides from now on, and begins with a round."""
-        self.round_s, self._decided_at = round_s, None
-
     def decided(self, now: float, *, active: bool, goes_on: bool) -> None:
         """goes_on: a next round is needed even if nothing happens."""
         self._decided_at = now if active else None
-        if goes_on and (again_s := self.round_s or self.tick_s):
-            self._plan(now + again_s)
+        if goes_on and self.every_s:
+            self._plan(now + self.every_s)
 
     def _plan(self, at: float) -> None:
         if not self._planned:

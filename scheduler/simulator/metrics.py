@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
@@ -95,17 +95,17 @@ def lives(runs: Sequence[Run], alone_s: Sequence[float]) -> Lives:
     done = [(run, alone) for run, alone in zip(runs, alone_s, strict=True) if run.finished is not None]
     jobs = [run.job for run, _ in done]
     return Lives(
-        submitted=_array(job.submit_s for job in jobs),
-        started=_array(run.first_start for run, _ in done),
-        finished=_array(run.finished for run, _ in done),
-        alone_s=_array(alone for _, alone in done),
-        gpus=_array(job.whole_gpus for job in jobs),
-        deadline=_array(job.deadline_s for job in jobs),
+        submitted=_array([job.submit_s for job in jobs]),
+        started=_array([run.first_start for run, _ in done]),
+        finished=_array([run.finished for run, _ in done]),
+        alone_s=_array([alone for _, alone in done]),
+        gpus=_array([job.whole_gpus for job in jobs]),
+        deadline=_array([job.deadline_s for job in jobs]),
     )
 
 
-def _array(figures: Iterable[float | None]) -> Array:
-    return np.array(list(figures), dtype=float)  # None becomes NaN
+def _array(figures: list[float | None]) -> Array:
+    return np.array(figures, dtype=float)  # None becomes NaN
 
 
 def measure(engine: Engine, runs: Sequence[Run], alone_s: Sequence[float]) -> Metrics:

@@ -140,7 +140,7 @@ class Scenario:
         )  # fmt: skip
         engine.run(progress)
         runs = [run for run in engine.runs.values() if self.counted is None or run.job.job_id in self.counted]
-        return engine, measure(engine, runs, [self.alone_s(run.job) for run in runs])
+        return engine, measure(engine, runs, [self._alone_s[run.job.job_id] for run in runs])
 
     def _windows(self) -> list[Window]:
         machines = Machines(self.cluster)
@@ -163,8 +163,8 @@ def _due(job: TraceJob, alone_s: float) -> TraceJob:
 
 
 def _alone_s(job: TraceJob, truth: GroundTruth, bundles: Iterable[Bundle]) -> float | None:
-    found = [truth.left_s(job, *blank_of(bundle)) for bundle in bundles]
-    return min(filter(None, found), default=None)
+    found = [alone_s for bundle in bundles if (alone_s := truth.left_s(job, *blank_of(bundle)))]
+    return min(found) if found else None
 
 
 @rare_collections()

@@ -87,5 +87,5 @@ class SimulationSettings:
 
     def seen(self, run: Run, now: float) -> JobInfo:
         """The job as policies see it."""
-        lost_every_s = 0.0 if self.saves_first else self.checkpoint_s
-        return run.seen(now, self.goal, self.restart_of(run), lost_every_s)
+        restart_s = self.restart_s if run.job.restart_s is None else run.job.restart_s
+        return run.seen(now, self.goal, restart_s, 0.0 if self.saves_first else self.checkpoint_s)

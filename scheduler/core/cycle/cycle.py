@@ -87,7 +87,7 @@ class Cycle:
     def _is_over(self) -> bool:
         """Can nothing further down start any more?"""
         wanted = self.accepted.jobs_of if self.accepted else self.free.pools
-        if self.closed or self.taken >= wanted.keys():
+        if self.closed or not wanted or (self.taken and self.taken >= wanted.keys()):
             return True
         return not self.evictions and self.free.used_up
 

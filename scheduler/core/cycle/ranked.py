@@ -112,7 +112,7 @@ class RankedQueue:
 
         Nothing is decided again until something changes.
         """
-        if not self.ranking or self._over_at is not None:
+        if self._over_at is not None or not self.ranking:
             return ()
         rules, behind = self.policy.rules, self.policy.behind
         cycle = Cycle(self.state, now, rules, behind, self.free, self._accepted)

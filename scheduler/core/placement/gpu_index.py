@@ -172,15 +172,15 @@ class FreeGpuIndex:
         self.free[node] = free
         if self._levels:
             self._levels.pop(node, None)
-        was, count = before.bit_count(), free.bit_count()
+        was, count, by_count = before.bit_count(), free.bit_count(), self._by_count
         if was == count:
             return
         self.total += count - was
-        if count not in self._by_count:
+        if count not in by_count:
             insort(self._counts, count)
         bit = self._bits[node]
-        self._by_count[was] ^= bit
-        self._by_count[count] ^= bit
+        by_count[was] ^= bit
+        by_count[count] ^= bit
 
     def _numbers(self, at_least: int, *, emptiest: bool) -> list[int]:
         """Numbers of free GPUs that some node has or had."""

@@ -8,7 +8,7 @@ evenly. UWFQ's measures compare a policy with it. Source: Kazemaks et al., UWFQ,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from math import inf
 from typing import NamedTuple
 
@@ -28,10 +28,10 @@ class _User:
     served: GPU-seconds that each of its jobs would have got since the start.
     """
 
-    __slots__ = ("due", "mark", "served", "version", "weight")
+    __slots__ = ("due", "mark", "name", "served", "version", "weight")
 
-    def __init__(self, weight: float, mark: float) -> None:
-        self.weight, self.mark = weight, mark
+    def __init__(self, name: str, weight: float, mark: float) -> None:
+        self.name, self.weight, self.mark = name, weight, mark
         self.served = 0.0
         self.due: list[tuple[float, int]] = []  # (served at which it ends, job)
         self.version = 0
@@ -45,9 +45,14 @@ class _User:
             self.served += (clock - self.mark) * self.weight / len(self.due)
         self.mark = clock
 
-    def next_end(self) -> float:
-        """The common clock at which its next job ends."""
-        return self.mark + (self.due[0][0] - self.served) * len(self.due) / self.weight
+    def next_end(self) -> _Entry:
+        """Its entry from now on, with the common clock at which its next job ends."""
+        self.version += 1
+        clock = self.mark + (self.due[0][0] - self.served) * len(self.due) / self.weight
+        return clock, self.name, self.version, self
+
+
+_Entry = tuple[float, str, int, _User]  # a version names a user's entry, so that users are never compared
 
 
 def fluid_ends(jobs: Sequence[FluidJob], gpus: float) -> list[float]:
@@ -74,15 +79,15 @@ class _Fluid:
         self.gpus, self.ends = gpus, [0.0] * jobs
         self.now = self.clock = 0.0
         self.users: dict[str, _User] = {}
-        self.active: dict[str, float] = {}  # weights of the users with unfinished jobs
-        self.weights = 0.0
-        self.heap: list[tuple[float, str, int]] = []  # (clock of its next end, user, its version)
+        self.active = 0  # users with unfinished jobs
+        self.weights = 0.0  # theirs
+        self.heap: list[_Entry] = []
 
     def serve_until(self, to: float) -> None:
         """End all jobs that end by this time."""
         while self.active:
-            clock, name, version = self.heap[0]
-            if version != self.users[name].version:
+            clock, _, version, user = self.heap[0]
+            if version != user.version:
                 heappop(self.heap)
                 continue
             end_at = self.now + (clock - self.clock) * self.weights / self.gpus
@@ -90,31 +95,28 @@ class _Fluid:
                 self.clock += (to - self.now) * self.gpus / self.weights
                 break
             self.now, self.clock = end_at, clock
-            self._end(name)
+            self._end_first(user)
         self.now = to
 
     def arrive(self, number: int, job: FluidJob) -> None:
         user = self.users.get(job.user)
         if user is None:
-            user = self.users[job.user] = _User(job.weight, self.clock)
+            user = self.users[job.user] = _User(job.user, job.weight, self.clock)
         user.bring(self.clock)
+        if not user.due:
+            self.active += 1
+            self.weights += user.weight
         heappush(user.due, (user.served + job.work, number))
-        self._changed(job.user, user)
+        heappush(self.heap, user.next_end())
 
-    def _end(self, name: str) -> None:
-        user = self.users[name]
+    def _end_first(self, user: _User) -> None:
+        """End the next job of the user whose entry is the first one."""
         user.bring(self.clock)
         _, number = heappop(user.due)
         self.ends[number] = self.now
-        self._changed(name, user)
-
-    def _changed(self, name: str, user: _User) -> None:
-        user.version += 1
         if user.due:
-            heappush(self.heap, (user.next_end(), name, user.version))
-            if name not in self.active:
-                self.active[name] = user.weight
-                self.weights += user.weight
+            heapreplace(self.heap, user.next_end())
         else:
-            del self.active[name]
+            heappop(self.heap)
+            self.active -= 1
             self.weights = self.weights - user.weight if self.active else 0.0

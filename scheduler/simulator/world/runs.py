@@ -118,7 +118,8 @@ class Run:
 
     def stop(self, now: float) -> tuple[GpuId, ...]:
         """Let the GPUs go, all progress saved; returns them. Advance it first."""
-        self.lost_gpu_s += len(self.gpus) * (min(now, self.moving) - self.since)
+        if self.moving > self.since:
+            self.lost_gpu_s += len(self.gpus) * (min(now, self.moving) - self.since)
         self.ran_s += now - self.since
         gpus, self.gpus, self.option, self._holds = self.gpus, (), None, None
         self.plan += 1
@@ -134,7 +135,8 @@ class Run:
     def advance(self, now: float, price_per_gpu_h: float) -> None:
         """Bring progress and GPU time up to now."""
         if now > self.mark:
-            self.done = min(self.done + self.rate * self.factor * (now - self.mark), self.until)
+            done = self.done + self.rate * self.factor * (now - self.mark)
+            self.done = self.until if done > self.until else done  # a call of `min` takes as long as all this
             self.mark = now
         gpu_s = len(self.gpus) * (now - self.charged)
         self.attained_gpu_s += gpu_s
@@ -147,7 +149,7 @@ class Run:
         done = self.done
         if now > self.mark:
             done += self.rate * self.factor * (now - self.mark)
-            done = self.until if done > self.until else done  # a call of `min` is half of the time of this
+            done = self.until if done > self.until else done
         left_s = (1.0 - done) * option.duration_s.value
         if self.job.max_run_s is not None:
             left_s = min(left_s, self.job.max_run_s - self.ran_s - (now - self.since))
