@@ -85,11 +85,11 @@ class Engine(RunningJobs):
         """
         events, handlers = self.events.heap, self._handlers
         while events and self.open:
-            now = events[0][0]
-            happened = False
+            now, happened = events[0][0], False
             while events and events[0][0] == now:
                 _, kind, _, subject, plan = heappop(events)
-                happened |= handlers[kind](now, subject, plan)
+                if handlers[kind](now, subject, plan):
+                    happened = True
             if happened:
                 self._decide(now)
             if progress:
@@ -149,14 +149,14 @@ class Engine(RunningJobs):
             self._release(run, now)
             self._end(run, succeeded=False)
             return self._due(now)
-        self.charge(run, now)
-        run.done = run.until
         if run.until < 1.0:
+            self.charge(run, now)
+            run.done = run.until
             self._set_pace(run)
             return False
         option = run.option
         self._release(run, now)
-        run.finished = now
+        run.done, run.finished = run.until, now
         self._end(run, succeeded=True)
         self.predictions.learn(run.job, option, run.attained_gpu_s / option.gpus)
         return self._due(now)

@@ -202,10 +202,11 @@ class FreeGpus:
             return pool.anywhere(sum(shares), unfit)
         if self.placement is _ALPHA:
             return _best_scores(pool, shares, job.host_memory_bytes if job else 0.0, unfit)
-        emptiest, chosen = self.placement is _SPREAD, list[tuple[str, int]]()
+        emptiest = self.placement is _SPREAD
         if len(shares) == 1:
             nodes = pool.choose(shares[0], 1, unfit, emptiest=emptiest)
             return [(nodes[0], shares[0])] if nodes else None
+        chosen: list[tuple[str, int]] = []
         for share, count in _counted(shares):
             excluded = unfit.union([node for node, _ in chosen]) if chosen else unfit
             nodes = pool.choose(share, count, excluded, emptiest=emptiest)

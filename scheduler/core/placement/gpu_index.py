@@ -114,9 +114,9 @@ class FreeGpuIndex:
         """`count` free GPUs on whatever nodes but those excluded, the emptiest first."""
         chosen: list[tuple[str, int]] = []
         for number in self._numbers(1, emptiest=True):
-            for node in self._first(number, -(-count // number), excluded):
+            for node in self._first(number, -(-count // number), excluded) if self._by_count[number] else ():
                 chosen.append((node, min(number, count)))
-                count -= chosen[-1][1]
+                count -= number
             if count <= 0:
                 return chosen
         return None
@@ -189,7 +189,8 @@ class FreeGpuIndex:
 
     def _first(self, number: int, count: int, excluded: Collection[str]) -> list[str]:
         """Up to `count` nodes with exactly this many free GPUs, smallest ids first."""
-        left, chosen = self._by_count[number], list[str]()
+        left = self._by_count[number]
+        chosen: list[str] = []
         while left and len(chosen) < count:
             lowest = left & -left
             node = self._names[lowest.bit_length() - 1]
