@@ -117,7 +117,7 @@ def measure(engine: Engine, runs: Sequence[Run], alone_s: Sequence[float]) -> Me
     offered = _offered_gpu_s(engine.capacity_log, begin, end)
     totals = {name: sum(map(attrgetter(name), runs)) for name in _TOTALS}
     attained, lost = totals.pop("attained_gpu_s"), totals.pop("lost_gpu_s")
-    failed = sum(run.finished is None and not run.running and not run.options for run in runs)
+    failed = sum([not run.running and not run.options for run in runs if run.finished is None])
     return Metrics(
         finished=len(done.finished),
         failed=failed,

@@ -38,7 +38,7 @@ class Source(StrEnum):
     DEFAULT = "default"  # the recommendation failed: stated defaults, nothing predicted
 
 
-@dataclass(frozen=True, slots=True)
+@record(kw_only=False)
 class Interval:
     """A predicted value with its 80 % interval; a bound of None is unknown."""
 

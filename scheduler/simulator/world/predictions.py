@@ -100,7 +100,7 @@ class PredictionModel:
     _near: dict[tuple[str, ...], deque[float]] = field(
         default_factory=lambda: defaultdict(partial(deque, maxlen=_NEIGHBOURS))
     )
-    _known: dict[tuple[tuple[object, ...], float], tuple[Option, ...]] = field(default_factory=dict)
+    _known: dict[tuple[object, ...], tuple[Option, ...]] = field(default_factory=dict)
     _prices: dict[str, float] = field(init=False)
     _chooses: bool = field(init=False)
 
@@ -115,7 +115,9 @@ class PredictionModel:
         """
         if self.level is not _ORACLE or self.past:
             return self._options(job, done)
-        alike = _same_truth(job), done
+        alike = _same_truth(job)
+        if done:
+            alike = *alike, done
         known = self._known.get(alike)
         if known is None:
             known = self._known[alike] = self._options(job, done)
