@@ -18,7 +18,11 @@ from tests.portal.browser.looking import SIZES
 # One renderer for each window: Chromium would start three, most of them to spare.
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
              "--disable-background-networking", "--disable-component-update",
-             "--renderer-process-limit=1"]  # fmt: skip
+             "--renderer-process-limit=1",
+             # Its address bar, which nobody sees, would load two pages for each window. The list takes the
+             # place of Playwright's, of which it has what is about networks and painting.
+             "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,AimEnabled,HttpsUpgrades,MediaRouter,"
+             "NetworkTimeServiceQuerying,OptimizationHints,PaintHolding,PreconnectToSearch"]  # fmt: skip
 
 PATIENCE_MS = 60_000  # shared machines are slow at times; a page that is right is right at once
 
