@@ -1,4 +1,4 @@
-"""Every address with every method and odd parts: never a 5xx."""
+"""Every address with every method and odd values in its query: never a 5xx."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from tests.portal.conftest import token_client
 
 pytestmark = pytest.mark.django_db
 METHODS = ("OPTIONS", "POST", "PATCH", "ODD")
-PARTS = ("a%00b", "%ED%A0%80", "%2e%2e%2f", "9" * 400, "x" * 3000, "-1")
 # Values that pages and lists take in their query, and some that none of them can use.
 NAMES = """q state gpu node model after before limit offset from training_file validation_file source learnt
 since until period owner team user kind action actor page order days name place step format"""
@@ -52,17 +51,6 @@ def client() -> Client:
     signed_in = Client(raise_request_exception=False)
     signed_in.force_login(admin)
     return signed_in
-
-
-@pytest.mark.two_databases
-@pytest.mark.parametrize("part", PARTS)
-def test_no_odd_part_of_an_address_is_our_mistake(client: Client, part: str) -> None:
-    for route in routes():
-        if "<" in route:
-            answer = client.get(filled(route, part))
-            assert answer.status_code < 500, route
-            if "%00" in part:
-                assert answer.status_code == 404, route
 
 
 def test_no_method_is_our_mistake(client: Client) -> None:
