@@ -17,8 +17,11 @@ def read(*addresses: str) -> dict[str, Any]:
     return answers
 
 
-def open_pages() -> dict[str, int]:
-    """The status of every page of the navigation, and of those of each job, node and simulation."""
+def open_pages(tabs_of: str) -> dict[str, int]:
+    """The status of every page of the navigation, and of those of each job, node and simulation.
+
+    tabs_of: "all" jobs, or "some", which are the first one of each state
+    """
     from portal.accounts.models import Team, User
     from portal.web.jobs.tabs import TABS
     from portal.web.navigation import PAGES
@@ -26,9 +29,12 @@ def open_pages() -> dict[str, int]:
 
     browser = _administrator()
     addresses = ["/", "/jobs/new/", *(f"/{page.address}" for page in PAGES)]
+    first_of = {job.state: job.pk for job in Job.objects.order_by("-pk")}
     for job in Job.objects.all():
         page = job.get_absolute_url()
-        addresses += [page, *(f"{page}?tab={tab}" for tab in TABS), f"/jobs/new/?from={job.pk}"]
+        addresses += [page, f"/jobs/new/?from={job.pk}"]
+        if tabs_of == "all" or first_of[job.state] == job.pk:
+            addresses += [f"{page}?tab={tab}" for tab in TABS]
     addresses += [simulation.get_absolute_url() for simulation in Simulation.objects.all()]
     addresses += [f"/nodes/{node.pk}/" for node in Node.objects.all()]
     addresses += [f"/users/{user.pk}/" for user in User.objects.all()]
