@@ -66,7 +66,7 @@ def test_trainings_that_are_drawn_may_start_and_their_beginning_is_a_fair_sample
     assert [config_space.refused(one.config, CATALOGUE) for one in drawn] == [None] * 60
     assert min(Counter(one.config.method for one in drawn).values()) > 10
     assert min(Counter(one.config.model_name for one in drawn).values()) > 2
-    assert drawn == list(islice(plan("H100-SXM5-80GB", CATALOGUE, Series()), 60))
+    assert drawn[:20] == list(islice(plan("H100-SXM5-80GB", CATALOGUE, Series()), 20)), "not the same again"
 
 
 def test_a_result_becomes_a_row_that_is_imported(tmp_path: Path) -> None:
