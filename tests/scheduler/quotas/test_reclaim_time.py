@@ -10,11 +10,12 @@ from scheduler.core.limits import Limits, Quota
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import with_parameters
 from scheduler.core.quotas.reclaim import RULES
+from tests.harness.environment import examples
 from tests.scheduler.simulator.worlds import job, play
 
 STOPS = [name for name in LIVE if POLICIES[name].preempts]
 GPUS, RESTART_S, TICK_S = 8, 5.0, 10.0
-EXAMPLES = 25
+EXAMPLES = examples(25)
 borrowers = st.lists(
     st.tuples(st.sampled_from(["b", "c", ""]), st.integers(0, 900), st.integers(1, 4), st.integers(30, 3000)),
     max_size=12,
