@@ -163,13 +163,13 @@ class Standstill:
 class _Behind:
     """The GPUs of a model that are free or held by jobs behind.
 
-    at_least: how many nodes have so many of them.
+    free: as bits of a number, by node. at_least: how many nodes have so many of them.
     """
 
     __slots__ = ("at_least", "counts")
 
-    def __init__(self, free: Mapping[str, Sequence[int]]) -> None:
-        self.counts = {node: len(gpus) for node, gpus in free.items()}
+    def __init__(self, free: Mapping[str, int]) -> None:
+        self.counts = {node: gpus.bit_count() for node, gpus in free.items()}
         self.at_least = Counter[int]()
         for count, nodes in Counter(self.counts.values()).items():
             for number in range(1, count + 1):
