@@ -71,7 +71,7 @@ class Cycle:
         """
         if self.rules.preempts and isinstance(order, Ranking):
             evictable = [job for job in order if job.holds and self.rules.evictable(job, self.now)]
-            self.evictions = Evictions(self.free, self.state.nodes, evictable, order.level)
+            self.evictions = Evictions(self.free, evictable, order.level)
         for job in order:
             if job.holds is None:
                 self._decide(job)

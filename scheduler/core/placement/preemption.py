@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import groupby
 from math import inf
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.fit import FreeGpus, Placement
 from scheduler.core.placement.levels import TopologyLevel, asked
-from scheduler.core.types import GpuId, JobInfo, NodeInfo
+from scheduler.core.types import GpuId, JobInfo
 
 Place = tuple[str, str]  # (GPU model, node)
 
@@ -72,33 +72,43 @@ class Evictions:
     the walk reaches keeps its GPUs (`keep`), so only jobs further down are ever victims. Of these
     the better ranked ones keep theirs as far as the newcomer leaves room; of equal ranks the dearer.
     The cost of a victim is (work lost since its last checkpoint + restart) times its GPUs, in
-    GPU-seconds.
+    GPU-seconds. Of most decisions nothing comes of evictions, so the nodes are looked at only once
+    so many GPUs are free or held by jobs further down as an option takes.
     """
 
     def __init__(
         self,
         free: FreeGpus,
-        nodes: Iterable[NodeInfo],
         order: Sequence[JobInfo],
         level: Callable[[JobInfo], object],
     ) -> None:
-        self.free = free
+        self.free, self._level = free, level
         self.rank = {job.id: number for number, job in enumerate(order)}
-        self._equals = [list(equals) for _, equals in groupby(order, key=level)]
+        self._order = order
+        self._held_of: Counter[str] = Counter()  # GPUs of each model that jobs further down hold
+        for job in order:
+            if job.holds:
+                self._held_of[job.holds.option.gpu_model] += len(job.holds.gpus)
+        self._laid_out = False
+
+    def _lay_out(self) -> None:
+        """Say who holds what on each node, of those that the walk has not reached."""
+        self._laid_out = True
+        order = [job for job in self._order if job.id in self.rank]
+        self._equals = [list(equals) for _, equals in groupby(order, key=self._level)]
         self.level = {job.id: number for number, equals in enumerate(self._equals) for job in equals}
         self._held = {job.id: _held(job) for job in order}
         self._on: dict[Place, list[_Victim]] = defaultdict(list)
-        reachable: dict[Place, list[int]] = defaultdict(list)
         for job in order:
             for place, indices in self._held[job.id].items():
                 self._on[place].append(self._victim(job, len(indices)))
-                reachable[place] += indices
         for victims in self._on.values():
             victims.sort()
         # The GPUs free if every evictable job were gone: they only become fewer, so failures are remembered.
-        self.reachable = FreeGpus(
-            (_with(node, reachable.get((node.gpu_model, node.id), ())) for node in nodes), free.placement
-        )
+        self.reachable = self.free.copy()
+        for job in order:
+            if job.holds:
+                self.reachable.give(job.holds.option, job.holds.gpus)
         self._harms: dict[Place, dict[int, _Harm]] = defaultdict(dict)
         self._cheapest: dict[str, dict[int, _Cheapest]] = defaultdict(dict)  # by GPU model and share
 
@@ -109,7 +119,8 @@ class Evictions:
         """The walk reached this running job: nobody further down may have its GPUs."""
         if job.holds and job.id in self.rank:
             self._forget(job)
-            self.reachable.take(job.holds.option, job.holds.gpus)
+            if self._laid_out:
+                self.reachable.take(job.holds.option, job.holds.gpus)
 
     def keep_equals(self, job: JobInfo) -> None:
         """Keep the equals of a victim that the walk reached.
@@ -121,12 +132,18 @@ class Evictions:
 
     def took(self, option: Option, gpus: Sequence[GpuId]) -> None:
         """A job was placed on free GPUs."""
+        if not self._laid_out:
+            return
         self.reachable.take(option, gpus)
         for node in {node for node, _ in gpus}:
             self._changed(option.gpu_model, node)
 
     def make_room(self, option: Option, job: JobInfo) -> Room | None:
         """Evict the worst ranked set for which the whole gang fits, or nobody (None)."""
+        if option.gpus > self.free.count(option.gpu_model) + self._held_of[option.gpu_model]:
+            return None
+        if not self._laid_out:
+            self._lay_out()
         if self.reachable.place(option, job) is None or asked(job, option).required > TopologyLevel.NODE:
             return None  # for closeness nobody is stopped here: the policy `topology` does that
         if self.free.placement is Placement.DISTRIBUTED and not job.only_node:
@@ -237,7 +254,9 @@ class Evictions:
 
     def _forget(self, job: JobInfo) -> None:
         del self.rank[job.id]
-        for model, node in self._held[job.id]:
+        if job.holds:
+            self._held_of[job.holds.option.gpu_model] -= len(job.holds.gpus)
+        for model, node in self._held[job.id] if self._laid_out else ():
             self._on[model, node] = [found for found in self._on[model, node] if found.job is not job]
             self._changed(model, node)
 
@@ -274,7 +293,3 @@ def _held(job: JobInfo) -> dict[Place, list[int]]:
         for node, index in job.holds.gpus:
             found.setdefault((model, node), []).append(index)
     return found
-
-
-def _with(node: NodeInfo, indices: Sequence[int]) -> NodeInfo:
-    return replace(node, free=(*node.free, *indices)) if indices else node

@@ -101,7 +101,7 @@ class _Returns:
         ]
         if not candidates:
             return None
-        return Evictions(FreeGpus(self.nodes), self.nodes, candidates, keeps_longer).make_room(option, job)
+        return Evictions(FreeGpus(self.nodes), candidates, keeps_longer).make_room(option, job)
 
     def _carry_out(self, job: JobInfo, option: Option, room: Room) -> None:
         for victim in room.victims:
