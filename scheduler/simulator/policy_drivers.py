@@ -226,7 +226,7 @@ class HaltingDriver(Snapshots):
                 self.standstill.add(seen(run, now))
         wanted = self.standstill.wanted
         running = (seen(run, now) for run in self.running.values() if run.held.gpu_model in wanted)
-        return () if self.standstill.holds(running, now) else super().decide(now)
+        return () if self.standstill.holds(running, now) else self.standstill.decide(self.state(now), now)
 
 
 class IncrementalDriver:

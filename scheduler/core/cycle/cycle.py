@@ -5,7 +5,7 @@ It consists of admission, gang placement, backfill and preemption.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -60,6 +60,7 @@ class Cycle:
         self.closed = False  # nobody may pass any more
         self.last: JobInfo | None = None  # nobody behind it could start, so that the walk ended there
         self.evicted: dict[str, Preempt] = {}
+        self.coming = 0  # evicted jobs that the walk has not reached yet
         self.moved: list[Resize] = []
         self.started: list[Start] = []
         self.waits: list[Wait] = []
@@ -76,6 +77,7 @@ class Cycle:
             if job.holds is None:
                 self._decide(job)
             elif job.id in self.evicted:
+                self.coming -= 1
                 self._move(job, job.holds)
             elif self.evictions:
                 self.evictions.keep(job)
@@ -89,7 +91,11 @@ class Cycle:
         wanted = self.accepted.jobs_of if self.accepted else self.free.pools
         if self.closed or not wanted or (self.taken and self.taken >= wanted.keys()):
             return True
-        return not self.evictions and self.free.used_up
+        if self.evictions:
+            return False
+        if self.accepted is None or self.accepted.least is None or self.coming:
+            return self.free.used_up
+        return all(self.free.count(model) < gpus for model, gpus in self.accepted.least.items())
 
     @property
     def left(self) -> frozenset[str]:
@@ -132,6 +138,7 @@ class Cycle:
             return None
         for victim in room.victims:
             self.evicted[victim.id] = Preempt(victim.id, OUTRANKED)
+            self.coming += 1
         return room.gpus
 
     def _move(self, job: JobInfo, holds: Holding) -> None:
@@ -203,13 +210,14 @@ class AcceptedOptions:
     """The options that waiting jobs would take, by job.
 
     `jobs_of` counts the jobs that would take each GPU model. Both stay as long as the jobs' options and the
-    nodes do, whatever is free.
+    nodes do, whatever is free. least: the GPUs of the smallest option on each GPU model, if anybody says it.
     """
 
     def __init__(self) -> None:
         self.options: dict[str, Sequence[Option]] = {}
         self.jobs_of: dict[str, int] = {}
         self._models: dict[str, frozenset[str]] = {}
+        self.least: Mapping[str, int] | None = None
 
     def add(self, job: JobInfo, free: FreeGpus, rules: CycleOptions) -> frozenset[str]:
         """Add a job; return the GPU models that it would take."""

@@ -69,12 +69,15 @@ class RankedQueue:
     decides, and not what waits.
     """
 
-    def __init__(self, policy: Ranked, state: ClusterState, now: float) -> None:
+    def __init__(
+        self, policy: Ranked, state: ClusterState, now: float, accepted: AcceptedOptions | None = None
+    ) -> None:
+        """accepted: the options of the state's jobs, where these are known already."""
         self.policy, self.state = policy, state
         self.ranking = Ranking(state, lambda job: policy.key(job, now), policy.rules)
         # Where nobody passes, it is of no account what others than the first one would take.
         passes = policy.rules.blocks is not HeadOfLine.ALL
-        self._accepted = AcceptedOptions() if passes and not self.ranking else None
+        self._accepted = AcceptedOptions() if passes and not self.ranking else accepted
         self._over_at: Place | None = None  # nobody from here on can start until GPUs are released
         self._left: frozenset[str] = frozenset()  # but one who comes, on these GPU models
 

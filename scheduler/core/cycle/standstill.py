@@ -15,11 +15,11 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from knowledge.core.domain.types import Option
-from scheduler.core.cycle.cycle import acceptable
-from scheduler.core.cycle.ranked import Ranked
+from scheduler.core.cycle.cycle import AcceptedOptions
+from scheduler.core.cycle.ranked import Ranked, RankedQueue
 from scheduler.core.cycle.ranking import Place, Ranking
 from scheduler.core.placement.fit import FreeGpus, Placement, Shares
-from scheduler.core.types import ClusterState, GpuId, Holding, JobInfo, NodeInfo, Topology
+from scheduler.core.types import Action, ClusterState, GpuId, Holding, JobInfo, NodeInfo, Topology
 
 _Wish = tuple[object, ...]
 LEAST_S, MOST_S = 60.0, 7680.0  # for which a standstill is looked for at once
@@ -48,6 +48,7 @@ class Standstill:
     def __init__(self, policy: Ranked, nodes: tuple[NodeInfo, ...]) -> None:
         self.policy = policy
         self.free = FreeGpus(nodes, policy.rules.placement)
+        self.accepted = AcceptedOptions()
         self._alike: dict[_Wish, _Alike] = {}
         self._kept: dict[str, tuple[_Wish, Place]] = {}  # of each waiting job
         self._tried = False  # is it known that none of them fits what is free?
@@ -57,8 +58,9 @@ class Standstill:
     def add(self, job: JobInfo) -> None:
         """A job waits from now on, or waits with other options."""
         self.remove(job.id)
-        options = () if job.hold else acceptable(job, self.free, self.policy.rules)
-        if not options:
+        self.accepted.add(job, self.free, self.policy.rules)
+        options = self.accepted.options[job.id]
+        if job.hold or not options:
             return
         wish, place = _wish(job, options), self._ranking(0.0).place(job)
         if wish not in self._alike:
@@ -70,6 +72,8 @@ class Standstill:
 
     def remove(self, job_id: str) -> None:
         """A job waits no more."""
+        if job_id in self.accepted.options:
+            self.accepted.remove(job_id)
         if job_id in self._kept:
             wish, place = self._kept.pop(job_id)
             places = self._alike[wish].places
@@ -104,6 +108,17 @@ class Standstill:
         self._tried = True
         seen = [job for job in running if job.holds and job.holds.option.gpu_model in self.free.pools]
         return self._holds_on(seen, now) or self._is_shut(self._evictable(seen, now))
+
+    def decide(self, state: ClusterState, now: float) -> tuple[Action, ...]:
+        """The policy's decision, of what is known here already."""
+        least: dict[str, int] = {}
+        for alike in self._alike.values():
+            for option in alike.options:
+                least[option.gpu_model] = min(option.gpus, least.get(option.gpu_model, option.gpus))
+        self.accepted.least = least
+        queue = RankedQueue(self.policy, state, now, self.accepted)
+        queue.free = self.free.copy()
+        return queue.decide(now)
 
     def _holds_on(self, running: Iterable[JobInfo], now: float) -> bool:
         """Does it hold for a while, however much of that time each running job is given?
