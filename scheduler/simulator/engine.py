@@ -158,7 +158,7 @@ class Engine(RunningJobs):
         self._release(run, now)
         run.done, run.finished = run.until, now
         self._end(run, succeeded=True)
-        self.predictions.learn(run.job, option, run.attained_gpu_s / option.gpus)
+        self.predictions.learn(run.job, option, run.attained_gpu_s / option.config.number_gpus)
         return self._due(now)
 
     def _failure(self, now: float, run: Run, plan: int) -> bool:

@@ -164,7 +164,7 @@ class FreeGpus:
 
     def take(self, option: Option, gpus: Collection[GpuId]) -> None:
         """Mark GPUs of the option's model as held, where their nodes are ready."""
-        if pool := self.pools.get(option.gpu_model):
+        if pool := self.pools.get(option.config.gpu_model):
             pool.take(gpus)
 
     def withhold(self, gpus: Collection[GpuId]) -> None:
@@ -174,9 +174,10 @@ class FreeGpus:
 
     def give(self, option: Option, gpus: Collection[GpuId]) -> None:
         """Mark GPUs of the option's model as free, where their nodes are ready."""
-        if pool := self.pools.get(option.gpu_model):
+        if pool := self.pools.get(option.config.gpu_model):
             pool.give(gpus)
-            self._failed.clear()
+            if self._failed:
+                self._failed.clear()
 
     def shares(self, option: Option) -> Shares:
         """How many GPUs the gang takes on each of its nodes."""

@@ -77,7 +77,7 @@ class TraceJob:
     def closeness(self) -> tuple[Topology, TopologyLevel]:
         """The closeness that it asks for its GPUs, and the level of it."""
         if not self.topology and not self.topology_level:
-            return Topology.NONE, TopologyLevel.NODE
+            return _ANYWHERE
         level = TopologyLevel.of_word(self.topology_level) if self.topology_level else TopologyLevel.NODE
         return Topology(self.topology or Topology.NONE), level
 
@@ -143,6 +143,7 @@ class TraceJob:
         return None
 
 
+_ANYWHERE = Topology.NONE, TopologyLevel.NODE
 _LEVELS = [level.word for level in TopologyLevel]
 _POSITIVE = ("work", "weight", "slo", "max_run_s")
 _NOT_NEGATIVE = (

@@ -36,17 +36,28 @@ class _User:
         self.due: list[tuple[float, int]] = []  # (served at which it ends, job)
         self.version = 0
 
-    def bring(self, clock: float) -> None:
-        """Bring the service up to the common clock.
+    def begin(self, number: int, work: float, clock: float) -> _Entry:
+        """A job more; return the user's entry from now on.
 
-        The clock counts GPU-seconds per unit of weight.
+        clock: the common one, which counts GPU-seconds per unit of weight.
         """
-        if self.due:
-            self.served += (clock - self.mark) * self.weight / len(self.due)
+        due = self.due
+        if due:
+            self.served += (clock - self.mark) * self.weight / len(due)
         self.mark = clock
+        heappush(due, (self.served + work, number))
+        return self._entry()
 
-    def next_end(self) -> _Entry:
-        """Its entry from now on, with the common clock at which its next job ends."""
+    def end(self, clock: float) -> tuple[int, _Entry | None]:
+        """End the next job; return it, and the user's entry if there are others."""
+        due = self.due
+        self.served += (clock - self.mark) * self.weight / len(due)
+        self.mark = clock
+        _, number = heappop(due)
+        return number, self._entry() if due else None
+
+    def _entry(self) -> _Entry:
+        """With the common clock at which its next job ends."""
         self.version += 1
         clock = self.mark + (self.due[0][0] - self.served) * len(self.due) / self.weight
         return clock, self.name, self.version, self
@@ -85,38 +96,32 @@ class _Fluid:
 
     def serve_until(self, to: float) -> None:
         """End all jobs that end by this time."""
+        heap = self.heap
         while self.active:
-            clock, _, version, user = self.heap[0]
+            clock, _, version, user = heap[0]
             if version != user.version:
-                heappop(self.heap)
+                heappop(heap)
                 continue
             end_at = self.now + (clock - self.clock) * self.weights / self.gpus
             if end_at > to:
                 self.clock += (to - self.now) * self.gpus / self.weights
                 break
             self.now, self.clock = end_at, clock
-            self._end_first(user)
+            number, entry = user.end(clock)
+            self.ends[number] = end_at
+            if entry:
+                heapreplace(heap, entry)
+            else:
+                heappop(heap)
+                self.active -= 1
+                self.weights = self.weights - user.weight if self.active else 0.0
         self.now = to
 
     def arrive(self, number: int, job: FluidJob) -> None:
         user = self.users.get(job.user)
         if user is None:
             user = self.users[job.user] = _User(job.user, job.weight, self.clock)
-        user.bring(self.clock)
         if not user.due:
             self.active += 1
             self.weights += user.weight
-        heappush(user.due, (user.served + job.work, number))
-        heappush(self.heap, user.next_end())
-
-    def _end_first(self, user: _User) -> None:
-        """End the next job of the user whose entry is the first one."""
-        user.bring(self.clock)
-        _, number = heappop(user.due)
-        self.ends[number] = self.now
-        if user.due:
-            heapreplace(self.heap, user.next_end())
-        else:
-            heappop(self.heap)
-            self.active -= 1
-            self.weights = self.weights - user.weight if self.active else 0.0
+        heappush(self.heap, user.begin(number, job.work, self.clock))
