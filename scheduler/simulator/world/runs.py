@@ -6,6 +6,7 @@ It consists of progress, GPU time, and the job as policies see it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 
 from knowledge.core.domain.cost import cost
 from knowledge.core.domain.types import Goal, Option
@@ -14,6 +15,12 @@ from scheduler.simulator.errors import PolicyBroke
 from scheduler.simulator.inputs.trace import TraceJob
 
 _ROUNDING = 1e-6  # s
+# Fields that policies see and few jobs state, and their values where they do not.
+_seldom_said = attrgetter(
+    "weight", "priority", "preemptible", "deadline_s", "begin_s", "array_limit", "max_run_s", "topology",
+    "topology_level",
+)  # fmt: skip
+_UNSAID = (1.0, 0, True, None, None, 0, None, "", "")
 HELD = "It is held."
 
 
@@ -196,8 +203,26 @@ class Run:
             unsaved_s = max(now - self.moving, 0.0) % checkpoint_s if checkpoint_s else 0.0
             return self._job(goal, restart_s, self._holds, unsaved_s, now)
         if self.waiting_view is None:
-            self.waiting_view = self._job(goal, restart_s, None, 0.0, now)
+            made = self._plain_job(goal, restart_s) or self._job(goal, restart_s, None, 0.0, now)
+            self.waiting_view = made
         return self.waiting_view
+
+    def _plain_job(self, goal: Goal, restart_s: float) -> JobInfo | None:
+        """`_job` in half of the time, if it never ran and says little, as most."""
+        job = self.job
+        if self.first_start is not None or self.awaits or self.kept_back or self.front:
+            return None
+        if _seldom_said(job) != _UNSAID:
+            return None
+        return JobInfo(
+            id=job.job_id,
+            submitted_at=job.submit_s,
+            options=self.options,
+            goal=Goal(job.goal) if job.goal else goal,
+            user=job.user or job.group,
+            team=job.group,
+            restart_s=restart_s,
+        )
 
     def _job(
         self, goal: Goal, restart_s: float, holds: Holding | None, unsaved_s: float, now: float
@@ -215,7 +240,7 @@ class Run:
             held=HELD if self.kept_back else "",
             due_at=job.deadline_s,
             spot=job.deadline_s is not None,
-            work_left=max(1.0 - self.done, 0.0) if self.done else 1.0,
+            work_left=max(1.0 - self.done, 0.0),
             attained_gpu_s=self.attained_gpu_s,
             restart_s=restart_s,
             preemptible=job.preemptible,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from knowledge.core.domain.types import Option, Source
+from knowledge.core.domain.types import Goal, Option, Source
 from scheduler.core.placement.fit import Shares
+from scheduler.core.types import Topology
 from scheduler.simulator.inputs.cluster import parse_cluster
 from scheduler.simulator.inputs.trace import TraceJob
 from scheduler.simulator.world.ground_truth import (
@@ -135,3 +138,33 @@ def test_neighbours_are_the_owners_last_runs_else_the_groups_on_such_gpus() -> N
     assert colleague.duration_s.value == 4100
     elsewhere = predictions.options(job("d", user="v", model="new", gpu_type="k80"))[0]
     assert elsewhere.source is Source.DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("said", "seen"),
+    [
+        ({"weight": 2.0}, {"weight": 2.0}),
+        ({"priority": 3}, {"priority": 3}),
+        ({"preemptible": False}, {"preemptible": False, "borrows": False}),
+        ({"deadline_s": 9.0}, {"due_at": 9.0, "spot": True}),
+        ({"begin_s": 9.0}, {"begins_at": 9.0}),
+        ({"array": "ten", "array_limit": 2}, {"array": "ten", "array_limit": 2}),
+        ({"max_run_s": 9.0}, {"run_left_s": 9.0}),
+        ({"topology": "guaranteed", "topology_level": "node"}, {"topology": Topology.GUARANTEED}),
+        ({"goal": "fastest"}, {"goal": Goal.FASTEST}),
+        ({"user": "ann", "group": "lab"}, {"user": "ann", "team": "lab"}),
+    ],
+)
+def test_a_policy_sees_what_few_jobs_say(said: dict[str, Any], seen: dict[str, Any]) -> None:
+    plain, other = (Run(one, ()).seen(0.0, Goal.BALANCED, 30.0, 0.0) for one in (job("a"), job("a", **said)))
+    assert other == replace(plain, **seen)
+
+
+def test_a_policy_sees_of_a_job_that_waits_again_what_it_saw_at_first_and_what_it_got() -> None:
+    run = Run(job("a"), predicting(Fidelity.ORACLE).options(job("a")))
+    before = run.seen(0.0, Goal.BALANCED, 30.0, 0.0)
+    run.start(0.0, run.options[0], (("n", 0),), 0.0)
+    run.advance(5.0, 0.0)
+    run.stop(5.0)
+    got: dict[str, Any] = {"attained_gpu_s": 5.0, "first_started_at": 0.0, "stopped_at": 5.0}
+    assert run.seen(5.0, Goal.BALANCED, 30.0, 0.0) == replace(before, **got)
