@@ -5,7 +5,7 @@ A live tick and the simulator ask them through the same queue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -99,7 +99,7 @@ class RankedQueue:
         if self.ranking.remove(job_id) and self._accepted:
             self._accepted.remove(job_id)
 
-    def release(self, option: Option, gpus: Collection[GpuId]) -> None:
+    def release(self, option: Option, gpus: tuple[GpuId, ...]) -> None:
         """GPUs that were held with this option are free again."""
         self.free.give(option, gpus)
         self._over_at = None

@@ -81,12 +81,12 @@ class Standstill:
             if not places:
                 del self._alike[wish]
 
-    def take(self, option: Option, gpus: Collection[GpuId]) -> None:
+    def take(self, option: Option, gpus: tuple[GpuId, ...]) -> None:
         """A job holds these GPUs from now on."""
         self.free.take(option, gpus)
         self._until = -inf
 
-    def give(self, option: Option, gpus: Collection[GpuId]) -> None:
+    def give(self, option: Option, gpus: tuple[GpuId, ...]) -> None:
         """They are free again."""
         self.free.give(option, gpus)
         self._tried, self._until = False, -inf

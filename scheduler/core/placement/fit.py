@@ -162,7 +162,7 @@ class FreeGpus:
             return None
         return tuple([(node, index) for node, share in shares for index in pool.pick(node, share)])
 
-    def take(self, option: Option, gpus: Collection[GpuId]) -> None:
+    def take(self, option: Option, gpus: tuple[GpuId, ...]) -> None:
         """Mark GPUs of the option's model as held, where their nodes are ready."""
         if pool := self.pools.get(option.config.gpu_model):
             pool.take(gpus)
@@ -170,9 +170,9 @@ class FreeGpus:
     def withhold(self, gpus: Collection[GpuId]) -> None:
         """Mark GPUs of any model as held."""
         for pool in self.pools.values():
-            pool.take(gpus)
+            pool.take(tuple(gpus))
 
-    def give(self, option: Option, gpus: Collection[GpuId]) -> None:
+    def give(self, option: Option, gpus: tuple[GpuId, ...]) -> None:
         """Mark GPUs of the option's model as free, where their nodes are ready."""
         if pool := self.pools.get(option.config.gpu_model):
             pool.give(gpus)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from functools import cached_property, lru_cache
 
@@ -158,12 +158,12 @@ class FreeGpuIndex:
             known[share] = level, indices_of(chosen)
         return known[share]
 
-    def take(self, gpus: Collection[GpuId]) -> None:
+    def take(self, gpus: tuple[GpuId, ...]) -> None:
         for node, taken in _by_node(gpus):
             if (free := self.free.get(node)) is not None:
                 self._set(node, free, free & ~taken)
 
-    def give(self, gpus: Collection[GpuId]) -> None:
+    def give(self, gpus: tuple[GpuId, ...]) -> None:
         for node, given in _by_node(gpus):
             if (free := self.free.get(node)) is not None:
                 self._set(node, free, free | given)
@@ -200,15 +200,13 @@ class FreeGpuIndex:
         return chosen
 
 
-def _by_node(gpus: Collection[GpuId]) -> Iterable[tuple[str, int]]:
+@lru_cache(maxsize=4096)  # what was taken is given back, and soon taken again
+def _by_node(gpus: tuple[GpuId, ...]) -> tuple[tuple[str, int], ...]:
     """The nodes, and the GPUs of each as bits of a number."""
-    if len(gpus) == 1:  # as most jobs have
-        ((node, index),) = gpus
-        return ((node, 1 << index),)
     nodes: dict[str, int] = defaultdict(int)
     for node, index in gpus:
         nodes[node] |= 1 << index
-    return nodes.items()
+    return tuple(nodes.items())
 
 
 _mask = lru_cache(maxsize=4096)(mask_of)

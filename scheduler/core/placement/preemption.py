@@ -130,7 +130,7 @@ class Evictions:
         for equal in self._equals[self.level[job.id]]:
             self.keep(equal)
 
-    def took(self, option: Option, gpus: Sequence[GpuId]) -> None:
+    def took(self, option: Option, gpus: tuple[GpuId, ...]) -> None:
         """A job was placed on free GPUs."""
         if not self._laid_out:
             return

@@ -10,7 +10,7 @@ Source: Lifka, The ANL/IBM SP scheduling system, JSSPP 1995; Mu'alem and Feitels
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import heapify, heappop
@@ -117,7 +117,7 @@ class EasyQueue:
         self.ranking.remove(job_id)
         self._acceptable.pop(job_id, None)
 
-    def release(self, option: Option, gpus: Collection[GpuId]) -> None:
+    def release(self, option: Option, gpus: tuple[GpuId, ...]) -> None:
         """GPUs that were held with this option are free again."""
         self.free.give(option, gpus)
 

@@ -69,7 +69,7 @@ def test_each_share_of_a_gang_reaches_the_level() -> None:
     free = FreeGpus([apart("a", 0, 1), apart("b", 1, 2), apart("c", 2, 3, 5)])
     required = job("g", gang, topology=Topology.GUARANTEED, level=TopologyLevel.PCIE)
     assert free.place(gang, required) == (("a", 0), ("a", 1), ("c", 2), ("c", 3))
-    free.take(gang, [("c", 2)])
+    free.take(gang, (("c", 2),))
     assert free.place(gang, required) is None
     assert free.could_hold(gang, required)
     assert not free.could_hold(gang, replace(required, level=TopologyLevel.NVLINK))
