@@ -25,13 +25,12 @@ class FreeGpuIndex:
 
     def __init__(self, nodes: Sequence[NodeInfo]) -> None:
         self.nodes = {node.id: node for node in nodes}
-        self.free = {name: _mask(node.free) for name, node in self.nodes.items()}
-        self._names = sorted(self.nodes)
-        self._bits = {name: 1 << number for number, name in enumerate(self._names)}
+        self.free = {name: _mask(node.free) if node.free else 0 for name, node in self.nodes.items()}
+        self._names, self._bits = _numbered(tuple(self.nodes))
         self._by_count: dict[int, int] = defaultdict(int)
         for name, free in self.free.items():
             self._by_count[free.bit_count()] |= self._bits[name]
-        self.total = sum(map(int.bit_count, self.free.values()))
+        self.total = sum([count * nodes.bit_count() for count, nodes in self._by_count.items()])
         self._counts = sorted(self._by_count)
         self._levels: dict[str, dict[int, tuple[TopologyLevel, tuple[int, ...]]]] = defaultdict(dict)
         self._unsuited: dict[_Needs, frozenset[str]] = {}
@@ -198,6 +197,13 @@ class FreeGpuIndex:
                 chosen.append(node)
             left ^= lowest
         return chosen
+
+
+@lru_cache(maxsize=64)  # most decisions are about the nodes of the one before
+def _numbered(names: tuple[str, ...]) -> tuple[list[str], dict[str, int]]:
+    """The names in order, and the bit of each."""
+    ordered = sorted(names)
+    return ordered, {name: 1 << number for number, name in enumerate(ordered)}
 
 
 @lru_cache(maxsize=4096)  # what was taken is given back, and soon taken again
