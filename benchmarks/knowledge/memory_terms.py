@@ -3,12 +3,12 @@
     .venv-train/bin/python -m benchmarks.knowledge.memory_terms [--only TEXT] [--json OUT]
 
 Tiny models of many architectures with random weights, on the CPU, so that it needs no GPU. Of each, with
-all weights trained or LoRA on all linear layers, in three precisions, with fused and with eager
-attention: the bytes that a layer keeps for the backward pass of one sample, from hooks on saved
-tensors. Bytes that do not grow with the samples (copies of weights) and bytes outside of layers cancel
-out: it is the difference of two depths and of two numbers of samples. The same with checkpointing.
-Weights, gradients and optimiser states are the bytes of the objects after one step. Errors are of the
-counted bytes in % of the held ones; those above 5 % are marked.
+all weights trained, LoRA on all linear layers or on attention's, in three precisions, with fused and with
+eager attention, and with 4-bit layers that keep their input: the bytes that a layer keeps for the
+backward pass of one sample, from hooks on saved tensors. Bytes that do not grow with the samples (copies
+of weights) and bytes outside of layers cancel out: it is the difference of two depths and of two numbers
+of samples. The same with checkpointing. Weights, gradients and optimiser states are the bytes of the
+objects after one step. Errors are of the counted bytes in % of the held ones; those above 5 % are marked.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def errors(architecture: str, case: Case) -> Errors:
     found = {
         "layer": float(activations.of_layer(c)[0]) * TOKENS / kept_by_layer(architecture, case, False) - 1
     }
-    if not case.eager:  # what follows does not depend on the attention
+    if not case.eager and not case.keeping:  # what follows depends on neither
         boundary = float(activations.of_boundary(c)[0]) * TOKENS
         found["checkpointed layer"] = boundary / kept_by_layer(architecture, case, True) - 1
         stated = cost_model.memory(c)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from peft import LoraConfig, get_peft_model
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from knowledge.core.domain.types import Config
+from trainer.recipes import ALL_LINEAR, ATTENTION
 from trainer.train.base.adapters import targets
 
 TOKENS = 192  # of a sample
@@ -57,7 +58,11 @@ DEPTH = {"gpt2": "n_layer"}
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way to train: what learns, the width of weights and of the computation, and the attention."""
+    """One way to train: what learns, the width of weights and of the computation, and the attention.
+
+    placed: where adapters are. keeping: linear layers keep their input as bitsandbytes before 0.43.2 makes
+    its 4-bit ones; they are not quantised.
+    """
 
     name: str
     method: str
@@ -65,19 +70,24 @@ class Case:
     compute: torch.dtype
     state: str
     eager: bool = False
+    placed: str = ALL_LINEAR
+    keeping: bool = False
 
     def config(self, model_name: str) -> Config:
         """The configuration as the product states it, of one sample at a time."""
         return Config(
             model_name=model_name,
-            method=self.method,
+            method="qlora" if self.keeping else self.method,
+            quantization="bnb-4bit" if self.keeping else None,
+            unquantized_float32=False if self.keeping else None,
+            software="bitsandbytes 0.42.0" if self.keeping else None,
             gpu_model="A100-SXM4-80GB",
             number_gpus=1,
             tokens_per_sample=TOKENS,
             per_device_batch_size=1,
             precision=str(self.compute).removeprefix("torch."),
             lora_r=RANK if self.method == "lora" else None,
-            target_modules="all-linear" if self.method == "lora" else None,
+            target_modules=self.placed if self.method == "lora" else None,
             optimizer_state=self.state,
             flash_attention=not self.eager,
             chunked_loss=self.state == "adamw-fp32",  # our trainer's, as it computes the rest
@@ -92,12 +102,12 @@ _WAYS = (
     Case("LoRA, float32", "lora", torch.float32, torch.float32, "adamw-fp32"),
     Case("LoRA in float32 on bfloat16", "lora", torch.bfloat16, torch.bfloat16, "adamw-fp32"),
     Case("LoRA, bfloat16", "lora", torch.bfloat16, torch.bfloat16, "adamw-bf16"),
+    Case(
+        "LoRA on attention, bfloat16", "lora", torch.bfloat16, torch.bfloat16, "adamw-bf16", placed=ATTENTION
+    ),
+    Case("the same in 4 bits", "lora", torch.bfloat16, torch.bfloat16, "adamw-bf16", False, ATTENTION, True),
 )
-CASES = tuple(
-    Case(way.name, way.method, way.weights, way.compute, way.state, eager)
-    for eager in (False, True)
-    for way in _WAYS
-)
+CASES = tuple(replace(way, eager=eager) for eager in (False, True) for way in _WAYS)
 
 
 def configuration(architecture: str, layers: int) -> Any:
@@ -117,11 +127,33 @@ def built(architecture: str, case: Case, layers: int) -> Any:
         configuration(architecture, layers), dtype=case.weights, attn_implementation=attention
     )
     if case.method == "lora":
-        names = list(targets(model, None))
+        names = list(targets(model, None, case.placed))
+        if case.keeping:
+            _keep_inputs(model)
         model = get_peft_model(model, LoraConfig(r=RANK, target_modules=names, task_type="CAUSAL_LM"))
         if case.state == "adamw-bf16":
             model = model.to(torch.bfloat16)
     return model.train()
+
+
+class KeptInput(torch.autograd.Function):
+    """The input of a layer, kept though nothing of the layer learns."""
+
+    @staticmethod
+    def forward(ctx: Any, given: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(given)
+        return given.view_as(given)
+
+    @staticmethod
+    def backward(_: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient
+
+
+def _keep_inputs(model: Any) -> None:
+    """Let all linear layers but the head keep their input."""
+    for name in targets(model, None):
+        layer = model.get_submodule(name)
+        layer.register_forward_pre_hook(lambda _, given: (KeptInput.apply(given[0]), *given[1:]))
 
 
 def kept_by_layer(architecture: str, case: Case, checkpointing: bool) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from knowledge.core.analytic import litgpt
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.layer_kinds import KEPT
@@ -40,7 +41,7 @@ def of_layer(c: ConfigTable) -> Array:
         + residual * np.where(c.adapter, kept["frozen_experts"], kept["experts"])
         + np.where(c.eager, _scores(c, attending, kept["capped"]), 4 * c.heads)
     )
-    return found
+    return np.where(c.litgpt, litgpt.of_layer(c), found)
 
 
 def of_boundary(c: ConfigTable) -> Array:
@@ -79,7 +80,7 @@ def of_logits(c: ConfigTable) -> Array:
     positions = np.where(c.chunked, few, c.peak_tokens)
     blocks = 2.0 * np.where(c.chunked | c.float32 | c.cpu, 0.0, np.where(_scales_logits(c), 2.0, 1.0))
     kept: Array = (BYTES_PER_LOGIT + blocks) * c.vocab * positions + np.where(c.upcast, 2.0 * c.head, 0.0)
-    return kept
+    return np.where(c.litgpt, litgpt.of_logits(c), kept)
 
 
 def of_weight_copies(c: ConfigTable) -> Array:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knowledge.core.analytic import stack
-from knowledge.core.analytic.links import LINKS, NETWORK_BYTES_S, RACKS
-from knowledge.core.domain import adapted_layers, config_space, layer_kinds
+from knowledge.core.analytic import catalogue_columns, stack
+from knowledge.core.analytic.links import NETWORK_BYTES_S
+from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array, Mask, Names
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
@@ -58,6 +58,8 @@ class ConfigTable:
     widened: Mask  # FSDP computes with float32 between layers
     ours: Mask  # our trainer: its optimiser is fused, and every micro-step reduces what FSDP shards
     repeated: Mask  # keys and values are copied for all heads, as by kernels of GPUs before Ampere
+    kept_inputs: Mask  # 4-bit layers keep their inputs, adapters or not
+    litgpt: Mask  # LitGPT's own models and loop, in 16 bits
     state_bytes: Array  # per trained parameter: weight, gradient, optimiser
     network_bytes_s: Array
     settings: Array  # those without a word of their own here, shape (n, k), as OTHER_SETTINGS lists them
@@ -84,6 +86,7 @@ class ConfigTable:
     adapters: Array  # adapted layers of one layer
     head: Array  # weights of the layer that makes logits
     towers: Array  # weights that text does not reach: held, never trained
+    litgpt_layer: Array  # bytes of a token in a layer of LitGPT's, shape (n, k), as LitgptLayer lists them
     # GPU
     gpu_key: Names  # the catalogue's own
     cpu: Mask
@@ -157,11 +160,6 @@ class ConfigTable:
 
 
 DEFAULT_LORA_R = 16
-# Linear layers of a usual layer that have an adapter.
-ADAPTED_LAYERS = {adapted_layers.ALL_LINEAR: 7, adapted_layers.ATTENTION: 4, adapted_layers.QUERY_VALUE: 2}
-# MI300X 51 % of the peak, MI325X 60 % (a third more power), A100 and H100 80 to 87 %: the best Bekman found
-# (Machine Learning Engineering, maximum achievable matmul FLOPS). By GPU model, else by vendor.
-REACH = {"MI325X": 0.72, "AMD": 0.61}
 
 
 def columns(
@@ -196,9 +194,11 @@ def columns(
         widened=np.array([stack.widens(c) for c in configs], dtype=bool),
         ours=np.array([stack.is_ours(c) for c in configs], dtype=bool),
         repeated=np.array([stack.repeats(c, catalogue) for c in configs], dtype=bool),
+        kept_inputs=np.array([stack.keeps_inputs(c) for c in configs], dtype=bool),
+        litgpt=np.array([stack.is_litgpt(c) for c in configs], dtype=bool),
         settings=_settings(configs),
-        **_model_facts(configs, catalogue),
-        **_gpu_facts(configs, catalogue),
+        **catalogue_columns.of_models(configs, catalogue),
+        **catalogue_columns.of_gpus(configs, catalogue),
     )
 
 
@@ -223,66 +223,3 @@ def _settings(configs: Sequence[Config]) -> Array:
 
 def _floats(configs: Sequence[Config]) -> dict[str, Any]:
     return {name: np.array([read(c) for c in configs], dtype=float) for name, read in _FLOATS.items()}
-
-
-def _codes(names: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
-    """Return the distinct names, looked up once each, and each row's place."""
-    place = {name: code for code, name in enumerate(dict.fromkeys(names))}
-    return list(place), np.array([place[name] for name in names], dtype=np.intp)
-
-
-def _model_facts(configs: Sequence[Config], catalogue: Catalogue) -> dict[str, Any]:
-    pairs, codes = _codes([f"{stack.placement(c)}|{c.model_name}" for c in configs])
-    placed = [pair.partition("|")[0] for pair in pairs]
-    models = [catalogue.model(pair.partition("|")[2]) for pair in pairs]
-    both = list(zip(models, placed, strict=True))
-    facts: dict[str, list[float]] = {
-        "layers": [m.layers for m in models],
-        "hidden": [m.hidden for m in models],
-        "queries": [m.heads * m.head_dim for m in models],
-        "keys": [m.kv_heads * m.head_dim for m in models],
-        "heads": [m.heads for m in models],
-        "mlp": [m.active_mlp_width for m in models],
-        "mlp_matrices": [3 if m.mlp_gated else 2 for m in models],
-        "vocab": [m.vocab for m in models],
-        "parameters": [m.parameters for m in models],
-        "active_parameters": [m.active_parameters for m in models],
-        "matmul": [m.matmul_parameters for m in models],
-        "blocks": [m.block_parameters for m in models],
-        "experts": [m.experts for m in models],
-        "expert_width": [m.mlp_width for m in models],
-        "attention_layers": [m.attention_layers for m in models],
-        "adapted": [adapted_layers.ends(m, place) for m, place in both],
-        "adapters": [ADAPTED_LAYERS[place] for place in placed],
-        "head": [m.vocab * m.hidden for m in models],
-        "towers": [m.tower_parameters for m in models],
-    }
-    return {
-        **{name: np.array(values, dtype=float)[codes] for name, values in facts.items()},
-        "kept": np.array([layer_kinds.kept(*one) for one in both]).reshape(-1, len(layer_kinds.KEPT))[codes],
-        "model_key": Names([m.model_name for m in models], codes),
-        "family": Names([m.architecture for m in models], codes),
-    }
-
-
-def _gpu_facts(configs: Sequence[Config], catalogue: Catalogue) -> dict[str, Any]:
-    names, codes = _codes([f"{c.gpu_model}|{c.precision or ''}|{stack.is_ours(c)}" for c in configs])
-    kinds = ("peak", "reach", "bandwidth", "memory", "link_bytes_s", "rack")
-    facts: dict[str, list[float]] = {name: [] for name in kinds}
-    keys: list[str] = []
-    for name in names:
-        gpu_model, precision, ours = name.rsplit("|", 2)
-        sheet = catalogue.gpu(gpu_model)
-        keys.append(sheet.gpu_model)
-        facts["peak"].append(sheet.peak_flops(precision or None, tf32=ours == "False"))
-        facts["reach"].append(REACH.get(sheet.gpu_model, REACH.get(sheet.vendor, 1.0)))
-        facts["bandwidth"].append(sheet.bandwidth_bytes_s)
-        facts["memory"].append(sheet.memory_bytes)
-        facts["link_bytes_s"].append(sheet.link_bytes_s * LINKS[sheet.link].usable)
-        facts["rack"].append(RACKS.get(sheet.link, 0))
-    of_row = Names(keys, codes)
-    return {
-        **{name: np.array(values, dtype=float)[codes] for name, values in facts.items()},
-        "gpu_key": of_row,
-        "cpu": of_row.among({"cpu"}),
-    }

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from knowledge.core.analytic import activations, gathered
+from knowledge.core.analytic import activations, gathered, held_weights, litgpt
 from knowledge.core.analytic.config_table import ConfigTable
-from knowledge.core.analytic.gathered import QUANTIZED_BYTES
 from knowledge.core.domain.arrays import Array
 
 MEMORY_MARGIN = 1.08  # fragmentation and what nobody counts
@@ -120,15 +119,10 @@ def throughput(c: ConfigTable) -> Array:
 
 def memory(c: ConfigTable) -> Memory:
     """The peak of one GPU in its parts, bytes; 1.08 times the total must fit."""
-    width = np.where(c.float32 | c.upcast, 4.0, 2.0)
-    in_4_bits = QUANTIZED_BYTES * c.blocks + width * (c.parameters - c.blocks)
-    frozen = np.where(c.quantized, in_4_bits, width * c.parameters)
-    stored = np.where(c.fsdp, np.where(c.state_bytes == 16, 4.0, 2.0), activations.residual_bytes(c))
-    weights = np.where(c.adapter, frozen, stored * c.parameters)
+    weights, stored = held_weights.of_model(c), held_weights.stored_bytes(c)
     trained = np.where(c.adapter, 0.0, c.parameters)
     gradients = trained * np.where(c.state_bytes == 16, stored, 2.0)
     states = trained * c.state_bytes - np.where(c.adapter, 0.0, weights) - gradients
-    towers = c.towers * np.where(c.adapter, np.where(c.quantized, QUANTIZED_BYTES, width), 4.0)
     logits, layer = activations.of_logits(c), activations.of_layer(c)
     working = activations.in_work(c, layer)
     kept = _activation_bytes(c, layer, working, logits)
@@ -139,10 +133,10 @@ def memory(c: ConfigTable) -> Memory:
     of_start = gathered.of_start(c) - (gradients + states) / c.shards
     copies = np.maximum(gathered.of_step(c, stored), of_start) - forward - logits - cached
     whole = Memory(
-        weights=(weights + towers) / c.shards,
+        weights=(weights + held_weights.of_towers(c)) / c.shards,
         gradients=gradients / c.shards,
         optimizer=states / c.shards,
-        activations=forward,
+        activations=forward + np.where(c.litgpt, litgpt.of_former(c), 0.0),
         logits=logits,
         adapters=_adapter_bytes(c) * c.lora_parameters,
         cached=cached,
@@ -233,7 +227,8 @@ def _given_way(c: ConfigTable, kept: Array, gradients: Array) -> Array:
 
 def _adapter_bytes(c: ConfigTable) -> Array:
     """Bytes of an adapter's weight, its gradient and its states; float32 if unknown."""
-    return np.where(c.silent, 16.0, c.state_bytes)
+    known = np.where(c.litgpt & c.paged, litgpt.PAGED_ADAPTER, c.state_bytes)
+    return np.where(c.silent, 16.0, known)
 
 
 def eta_max(c: ConfigTable) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
@@ -16,6 +17,8 @@ HYBRID = "hybrid"
 # Optimiser states in bytes per trained parameter (weights, gradients, moments): ZeRO, table of section 3.
 STATE_BYTES = {"adamw-fp32": 16.0, "adamw-bf16": 8.0, "adamw-8bit": 6.0, PAGED: 16.0}
 UNKNOWN_SOFTWARE = "unknown"
+LITGPT = "LitGPT"
+FREEING = (0, 43, 2)  # bitsandbytes from here on keeps no input of a 4-bit layer (its pull request 1270)
 WIDENING = "fms-acceleration"  # software whose FSDP keeps float32 between layers, as its peaks tell
 # The usual values of settings that memory depends on. An attention of None is fused, as the GPU has it.
 USUAL: Mapping[str, tuple[Any, ...]] = {
@@ -33,7 +36,7 @@ def is_fsdp(config: Config) -> bool:
 
 def autocasts(config: Config) -> bool:
     """Tell whether weights that learn are wider than the computation."""
-    if config.precision == "float32" or is_fsdp(config):  # which casts what it gathers
+    if config.precision == "float32" or is_fsdp(config) or is_litgpt(config):  # the latter two cast weights
         return False
     silent_adapter = config.optimizer_state is None and config.method in config_space.ADAPTERS
     return silent_adapter or config.optimizer_state in {"adamw-fp32", PAGED}
@@ -47,6 +50,21 @@ def is_ours(config: Config) -> bool:
 def software_family(config: Config) -> str:
     """Return the software without its version, which may be all of it."""
     return UNKNOWN_SOFTWARE if config.software is None else config.software.split()[0].rstrip("0123456789.-")
+
+
+def is_litgpt(config: Config) -> bool:
+    """Tell whether LitGPT ran it, in 16 bits, as its configurations do."""
+    return config.precision in ("bfloat16", "float16") and software_family(config) == LITGPT
+
+
+def keeps_inputs(config: Config) -> bool:
+    """Tell whether 4-bit layers keep their inputs, whether they learn or not.
+
+    bitsandbytes did before a version, and software of which no version is stated has a later one.
+    """
+    version = re.search(r"bitsandbytes (\d+)\.(\d+)\.(\d+)", config.software or "")
+    kept = version is not None and tuple(map(int, version.groups())) < FREEING
+    return kept and in_4_bits(config) and config.quantization in (None, "bnb-4bit")
 
 
 def in_4_bits(config: Config) -> bool:
@@ -108,6 +126,11 @@ def placement(config: Config) -> str:
         return adapted_layers.ALL_LINEAR  # every linear layer keeps its input
     usual = adapted_layers.ALL_LINEAR if is_ours(config) else adapted_layers.UNSTATED
     return _stated_placement(config) or usual
+
+
+def keeping(config: Config) -> str:
+    """Where linear layers keep their inputs: at the adapters, or everywhere."""
+    return adapted_layers.ALL_LINEAR if keeps_inputs(config) else placement(config)
 
 
 def _stated_placement(config: Config) -> str | None:

@@ -1,10 +1,9 @@
-"""MLPerf llama2_70b_lora, VectorLM and LitGPT: small published tables."""
+"""MLPerf llama2_70b_lora and VectorLM: small published tables."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from knowledge.core.data.measurement import Measurement
+from knowledge.core.data.sources.small import small_config
 from knowledge.core.data.sources.table import Cells, read
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
@@ -13,8 +12,6 @@ MLPERF_TOKENS = 8192
 HABANA = "PyTorch 2.2.0"  # DeepSpeed on Gaudi
 MLPERF = ("global_batch_size", "accelerator_model_name", "total_accelerators", "samples_per_second")
 VECTORLM = ("model_name", "method", "gpu_model", "number_gpus", "per_device_batch_size", "is_valid")
-COPIED = "time and peak are those of the same run on one GPU"
-LITGPT = ("model_name", "method", "gpu_model", "train_runtime_min", "peak_memory_gb", "is_valid")
 
 
 def parse_mlperf(text: str, catalogue: Catalogue) -> list[Measurement]:
@@ -28,11 +25,6 @@ def parse_mlperf(text: str, catalogue: Catalogue) -> list[Measurement]:
 def parse_vectorlm(text: str, catalogue: Catalogue) -> list[Measurement]:
     """VectorLM's throughput table; rows without a stated sequence length are left out."""
     return read(text, VECTORLM, _vectorlm, catalogue)
-
-
-def parse_litgpt(text: str, catalogue: Catalogue) -> list[Measurement]:
-    """LitGPT's fine-tuning table: memory and validity, no throughput."""
-    return read(text, LITGPT, _litgpt, catalogue)
 
 
 def _mlperf(cells: Cells) -> Measurement:
@@ -97,47 +89,9 @@ def _vectorlm(cells: Cells) -> Measurement | None:
     if length is None:
         return None
     return Measurement(
-        config=_small(cells, length, cells.count("per_device_batch_size")),
+        config=small_config(cells, length, cells.count("per_device_batch_size")),
         status="ok" if cells.answer("is_valid") else "oom",
         source="vectorlm",
         origin=cells.text("snapshot_date") or "",
         tokens_per_second=cells.number("tokens_per_second", 1e-6),
-    )
-
-
-def _litgpt(cells: Cells) -> Measurement:
-    stated = _small(cells, cells.count("tokens_per_sample"), cells.count("per_device_batch_size"))
-    # LitGPT computes layers again only where it shards, and loads 4-bit models as they are.
-    config = replace(
-        stated, gradient_checkpointing=stated.number_gpus > 1, unquantized_float32=_keeps_width(stated)
-    )
-    memory = cells.number("peak_memory_gb", 0)
-    capacity = cells.catalogue.gpu(config.gpu_model).memory_bytes
-    return Measurement(
-        config=config,
-        status="ok" if cells.answer("is_valid") else "oom",
-        source="litgpt",
-        origin=cells.text("config") or "",
-        peak_memory_fraction=None if memory is None else min(1.0, memory * 1e9 / capacity),
-        learn=stated.number_gpus == 1,
-        flag_reason="" if stated.number_gpus == 1 else COPIED,
-    )
-
-
-def _keeps_width(config: Config) -> bool | None:
-    return False if config.method == "qlora" else None
-
-
-def _small(cells: Cells, length: int, batch: int) -> Config:
-    method, gpus = cells.one_of("method", ("full", "lora", "qlora")), cells.count("number_gpus")
-    return Config(
-        model_name=cells.model("model_name"),
-        method=method,
-        gpu_model=cells.gpu("gpu_model"),
-        number_gpus=gpus,
-        tokens_per_sample=length,
-        per_device_batch_size=batch,
-        precision=cells.text("torch_dtype"),
-        quantization="bnb-4bit" if method == "qlora" else "none",
-        sharding="fsdp" if gpus > 1 else "none",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from knowledge.core.data.measurement import Measurement
-from knowledge.core.data.sources import fma, generic, lfb, published
+from knowledge.core.data.sources import fma, generic, lfb, litgpt, published
 from knowledge.core.data.sources.table import BadTable, header
 from knowledge.core.domain.catalogue import Catalogue
 
@@ -16,7 +16,7 @@ SOURCES: dict[str, tuple[Sequence[str], Callable[[str, Catalogue], list[Measurem
     "lfb": (lfb.REQUIRED, lfb.parse),
     "fma": (fma.REQUIRED, fma.parse),
     "mlperf": (published.MLPERF, published.parse_mlperf),
-    "litgpt": (published.LITGPT, published.parse_litgpt),
+    "litgpt": (litgpt.REQUIRED, litgpt.parse),
     "csv": (generic.REQUIRED, generic.parse),
     "vectorlm": (published.VECTORLM, published.parse_vectorlm),
 }

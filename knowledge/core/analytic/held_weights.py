@@ -1,0 +1,36 @@
+"""The bytes of a model's weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from knowledge.core.analytic import activations, litgpt
+from knowledge.core.analytic.config_table import ConfigTable
+from knowledge.core.analytic.gathered import QUANTIZED_BYTES
+from knowledge.core.domain.arrays import Array
+
+
+def of_model(c: ConfigTable) -> Array:
+    """Return the bytes of all weights, frozen or learning, without towers, (n,)."""
+    width = _frozen_width(c)
+    in_4_bits = QUANTIZED_BYTES * c.blocks + width * (c.parameters - c.blocks)
+    quantized = np.where(c.litgpt, litgpt.of_frozen(c), in_4_bits)
+    frozen = np.where(c.quantized, quantized, width * c.parameters)
+    return np.where(c.adapter, frozen, stored_bytes(c) * c.parameters)
+
+
+def stored_bytes(c: ConfigTable) -> Array:
+    """Return the bytes of a weight that learns, as it is stored, (n,)."""
+    return np.where(c.fsdp, np.where(c.state_bytes == 16, 4.0, 2.0), activations.residual_bytes(c))
+
+
+def of_towers(c: ConfigTable) -> Array:
+    """Return the bytes of weights that text does not reach, (n,)."""
+    found: Array = c.towers * np.where(
+        c.adapter, np.where(c.quantized, QUANTIZED_BYTES, _frozen_width(c)), 4.0
+    )
+    return found
+
+
+def _frozen_width(c: ConfigTable) -> Array:
+    return np.where(c.float32 | c.upcast, 4.0, 2.0)
