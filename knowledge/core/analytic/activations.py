@@ -41,7 +41,7 @@ def of_layer(c: ConfigTable) -> Array:
         + residual * np.where(c.adapter, kept["frozen_experts"], kept["experts"])
         + np.where(c.eager, _scores(c, attending, kept["capped"]), 4 * c.heads)
     )
-    return np.where(c.litgpt, litgpt.of_layer(c), found)
+    return litgpt.instead(c, found, litgpt.of_layer)
 
 
 def of_boundary(c: ConfigTable) -> Array:
@@ -80,7 +80,7 @@ def of_logits(c: ConfigTable) -> Array:
     positions = np.where(c.chunked, few, c.peak_tokens)
     blocks = 2.0 * np.where(c.chunked | c.float32 | c.cpu, 0.0, np.where(_scales_logits(c), 2.0, 1.0))
     kept: Array = (BYTES_PER_LOGIT + blocks) * c.vocab * positions + np.where(c.upcast, 2.0 * c.head, 0.0)
-    return np.where(c.litgpt, litgpt.of_logits(c), kept)
+    return litgpt.instead(c, kept, litgpt.of_logits)
 
 
 def of_weight_copies(c: ConfigTable) -> Array:

@@ -136,7 +136,7 @@ def memory(c: ConfigTable) -> Memory:
         weights=(weights + held_weights.of_towers(c)) / c.shards,
         gradients=gradients / c.shards,
         optimizer=states / c.shards,
-        activations=forward + np.where(c.litgpt, litgpt.of_former(c), 0.0),
+        activations=forward + litgpt.instead(c, np.zeros(len(c)), litgpt.of_former),
         logits=logits,
         adapters=_adapter_bytes(c) * c.lora_parameters,
         cached=cached,
@@ -227,8 +227,7 @@ def _given_way(c: ConfigTable, kept: Array, gradients: Array) -> Array:
 
 def _adapter_bytes(c: ConfigTable) -> Array:
     """Bytes of an adapter's weight, its gradient and its states; float32 if unknown."""
-    known = np.where(c.litgpt & c.paged, litgpt.PAGED_ADAPTER, c.state_bytes)
-    return np.where(c.silent, 16.0, known)
+    return litgpt.instead(c, np.where(c.silent, 16.0, c.state_bytes), litgpt.of_adapter)
 
 
 def eta_max(c: ConfigTable) -> Array:

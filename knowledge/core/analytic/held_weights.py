@@ -14,7 +14,7 @@ def of_model(c: ConfigTable) -> Array:
     """Return the bytes of all weights, frozen or learning, without towers, (n,)."""
     width = _frozen_width(c)
     in_4_bits = QUANTIZED_BYTES * c.blocks + width * (c.parameters - c.blocks)
-    quantized = np.where(c.litgpt, litgpt.of_frozen(c), in_4_bits)
+    quantized = litgpt.instead(c, in_4_bits, litgpt.of_frozen)
     frozen = np.where(c.quantized, quantized, width * c.parameters)
     return np.where(c.adapter, frozen, stored_bytes(c) * c.parameters)
 

@@ -9,6 +9,8 @@ outside of what autograd frees. The head is a layer in 4 bits like others; its w
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from knowledge.core.analytic.config_table import ConfigTable
@@ -24,6 +26,11 @@ HEAD_COPIES = 4.0  # of a weight of the head while it is made whole
 LOGIT, FULL_LOGIT, HEAD_FORWARD, HEAD_BACKWARD = 10.0, 12.0, 4.0, 6.0
 PAGED_ADAPTER = 4.0  # of an adapter's weight and gradient; its states are paged, so none of what must fit
 LOSS = 8.0  # bytes of a logit and its logarithm, and of two gradients of a chunk's logits
+
+
+def instead(c: ConfigTable, usual: Array, count: Callable[[ConfigTable], Array]) -> Array:
+    """Return `usual`, but LitGPT's rows as `count` says; most tables have none."""
+    return np.where(c.litgpt, count(c), usual) if c.litgpt.any() else usual
 
 
 def of_layer(c: ConfigTable) -> Array:
@@ -46,6 +53,11 @@ def of_logits(c: ConfigTable) -> Array:
     """Return the bytes of logits and of the head's weights made whole, (n,)."""
     found: Array = np.maximum(_forward(c), _backward(c)) - of_former(c)
     return found
+
+
+def of_adapter(c: ConfigTable) -> Array:
+    """Return the bytes of a weight of an adapter, (n,): its gradient and states, too."""
+    return np.where(c.paged, PAGED_ADAPTER, np.where(c.silent, 16.0, c.state_bytes))
 
 
 def of_frozen(c: ConfigTable) -> Array:
