@@ -19,7 +19,8 @@ from typing import Any
 
 import litgpt.config as shapes
 import torch
-from litgpt import lora, model
+from litgpt import lora
+from litgpt import model as whole
 
 from knowledge.core.analytic.litgpt_layers import layer_of
 from knowledge.core.domain.adapted_layers import ALL_LINEAR, QUERY_VALUE
@@ -27,6 +28,7 @@ from knowledge.core.domain.catalogue import Model
 
 TOKENS, HIDDEN, WIDTH, HEADS, VOCABULARY, RANK = 192, 256, 704, 8, 512, 8
 DEPTHS, SAMPLES = (1, 2), (2, 3)
+CHUNK = 128  # positions of which LitGPT makes logits at a time
 CAPPED_SCORE, SUM = 8.0, 4.0  # bytes of a score that a softcap keeps, and of a sum of fused attention
 # LitGPT's name, ours of the family, and heads with keys.
 SHAPES = (
@@ -53,7 +55,7 @@ class Way:
 WAYS = (
     Way("adapters on queries and values", QUERY_VALUE),
     Way("adapters on all linear layers", ALL_LINEAR),
-    Way("the former in 4 bits", QUERY_VALUE, in_4_bits=True),
+    Way("adapters on queries and values, in 4 bits", QUERY_VALUE, in_4_bits=True),
     Way("all weights", None),
 )
 
@@ -71,25 +73,33 @@ class KeepingProduct(torch.autograd.Function):
         return gradient @ ctx.saved_tensors[1], None
 
 
-def counted(architecture: str, keys: int, way: Way) -> float:
-    """Bytes of a token by physics."""
-    shape = Model(
-        model_name=architecture,
+def shape_of(architecture: str, keys: int, layers: int = 1, vocabulary: int = VOCABULARY) -> Model:
+    """The tiny model as the catalogue would have it."""
+    gated = architecture not in UNGATED
+    head_dim = HIDDEN // HEADS
+    layer = 2 * HIDDEN * (HIDDEN + keys * head_dim) + (3 if gated else 2) * HIDDEN * WIDTH
+    return Model(
+        model_name=f"tiny/{architecture}",
         architecture=architecture,
-        parameters=0,
-        active_parameters=0,
-        layers=1,
+        parameters=2 * vocabulary * HIDDEN + layers * layer,
+        active_parameters=2 * vocabulary * HIDDEN + layers * layer,
+        layers=layers,
         hidden=HIDDEN,
         heads=HEADS,
         kv_heads=keys,
-        head_dim=HIDDEN // HEADS,
+        head_dim=head_dim,
         mlp_width=WIDTH,
-        mlp_gated=architecture not in UNGATED,
-        vocab=VOCABULARY,
-        max_context=TOKENS,
+        mlp_gated=gated,
+        vocab=vocabulary,
+        max_context=2 * TOKENS,
         tied_embeddings=False,
-        attention_layers=1,
+        attention_layers=layers,
     )
+
+
+def counted(architecture: str, keys: int, way: Way) -> float:
+    """Bytes of a token by physics."""
+    shape = shape_of(architecture, keys)
     layer = layer_of(shape, way.placed or ALL_LINEAR)
     learning = layer.full if way.placed is None else layer.dropped + RANK * layer.ranks
     scores = HEADS * (CAPPED_SCORE * TOKENS if architecture == "gemma2" else SUM)
@@ -109,8 +119,11 @@ def held(name: str, keys: int, way: Way) -> float:
 
 
 def _held(name: str, keys: int, way: Way, layers: int) -> Iterator[int]:
-    built = _built(name, keys, way, layers)
-    own = {_id(one) for one in itertools.chain(built.parameters(), built.buffers())}
+    model = built(name, keys, way, layers)
+    for module in model.modules() if way.in_4_bits else ():
+        if isinstance(module, torch.nn.Linear):
+            module.forward = _keeping(module.weight)
+    own = {_id(one) for one in itertools.chain(model.parameters(), model.buffers())}
     for samples in SAMPLES:
         kept: dict[int, torch.UntypedStorage] = {}
 
@@ -119,15 +132,18 @@ def _held(name: str, keys: int, way: Way, layers: int) -> Iterator[int]:
                 kept[_id(tensor)] = tensor.untyped_storage()
             return tensor
 
-        stream = built.transformer.wte(torch.randint(1, VOCABULARY, (samples, TOKENS)))
+        stream = model.transformer.wte(torch.randint(1, VOCABULARY, (samples, TOKENS)))
         stream = stream if stream.requires_grad else stream.requires_grad_()
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            for block in built.transformer.h:
-                stream = block(stream, built.cos[:TOKENS], built.sin[:TOKENS], None, None)
+            for block in model.transformer.h:
+                stream = block(stream, model.cos[:TOKENS], model.sin[:TOKENS], None, None)
         yield sum(storage.nbytes() for storage in kept.values())
 
 
-def _built(name: str, keys: int, way: Way, layers: int) -> Any:
+def built(
+    name: str, keys: int, way: Way, layers: int, vocabulary: int = VOCABULARY, tokens: int = TOKENS
+) -> Any:
+    """The tiny model of LitGPT's own code."""
     shapes.name_to_config["tiny"] = {
         **shapes.name_to_config[name],
         "name": "tiny",
@@ -136,15 +152,15 @@ def _built(name: str, keys: int, way: Way, layers: int) -> Any:
         "n_head": HEADS,
         "n_query_groups": keys,
         "head_size": HIDDEN // HEADS,
-        "vocab_size": VOCABULARY,
-        "padded_vocab_size": VOCABULARY,
-        "block_size": 2 * TOKENS,
+        "vocab_size": vocabulary,
+        "padded_vocab_size": vocabulary,
+        "block_size": 2 * tokens,
     }
     if way.placed is None:
-        built = model.GPT(shapes.Config.from_name("tiny", n_layer=layers))
+        model = whole.GPT(shapes.Config.from_name("tiny", n_layer=layers))
     else:
-        whole = way.placed == ALL_LINEAR
-        adapters = {"lora_key": whole, "lora_projection": whole, "lora_mlp": whole}
+        everywhere = way.placed == ALL_LINEAR
+        adapters = {"lora_key": everywhere, "lora_projection": everywhere, "lora_mlp": everywhere}
         usual = {
             "lora_r": RANK,
             "lora_alpha": 16,
@@ -152,13 +168,10 @@ def _built(name: str, keys: int, way: Way, layers: int) -> Any:
             "lora_query": True,
             "lora_value": True,
         }
-        built = lora.GPT(lora.Config.from_name("tiny", n_layer=layers, **usual, **adapters))
-        lora.mark_only_lora_as_trainable(built)
-    built.max_seq_length = TOKENS
-    for module in built.modules() if way.in_4_bits else ():
-        if isinstance(module, torch.nn.Linear):
-            module.forward = _keeping(module.weight)
-    return built.train()
+        model = lora.GPT(lora.Config.from_name("tiny", n_layer=layers, **usual, **adapters))
+        lora.mark_only_lora_as_trainable(model)
+    model.max_seq_length = tokens
+    return model.train()
 
 
 def _keeping(weight: torch.Tensor) -> Any:
@@ -169,14 +182,14 @@ def _id(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
-def _dropped(given: torch.Tensor, p: float, training: bool, *_: bool) -> Any:
+def dropped(given: torch.Tensor, p: float, training: bool, *_: bool) -> Any:
     """Dropout as on GPUs, which saves a mask of bytes."""
     return torch.native_dropout(given, p, training)[0]
 
 
 def main() -> None:
     torch.set_default_dtype(torch.bfloat16)
-    torch.nn.functional.dropout = _dropped
+    torch.nn.functional.dropout = dropped
     for name, architecture, keys in SHAPES:
         for way in WAYS:
             by_physics, by_autograd = counted(architecture, keys, way), held(name, keys, way)
