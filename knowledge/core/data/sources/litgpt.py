@@ -7,7 +7,7 @@ the machine: of adapters all files use one, so such rows repeat others.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from knowledge.core.analytic import cost_model, stack
 from knowledge.core.data.measurement import Measurement
@@ -18,18 +18,36 @@ from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 
 REQUIRED = ("model_name", "method", "gpu_model", "train_runtime_min", "peak_memory_gb", "is_valid")
-SHARED = "the table calls all runs single-GPU ones, and the file shares this model between GPUs"
+SHARED = "the source calls all its runs single-GPU ones, and its files and table share this model"
 OF_ADAPTERS = (
     "the peak is below that of weights, gradients and AdamW's states: it is that of adapters, which "
     "`litgpt finetune` trains where nothing else is asked for"
 )
 BITSANDBYTES = "bitsandbytes 0.42.0"  # the only one that LitGPT took until the end of 2024
-# Folders whose adapters are on every linear layer; others' are on queries and values.
-EVERYWHERE = ("gemma", "phi-", "tiny-llama")
-RANK, RANKS = 32, {"phi-2": 8, "phi-3": 8, "gemma-2b": 8, "gemma2-2b": 8}
-QUANTIZED_RANKS = {"phi-2": 8, "phi-3": 8}
-GEMMA_RANK = 16
-SAMPLES, GEMMA_SAMPLES = 8, 6  # of a step with adapters
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterFiles:
+    """The adapters that the files of a folder state.
+
+    placed: where they are. rank, quantized_rank: on weights in 16 and in 4 bits. samples: of a step.
+    """
+
+    placed: str
+    rank: int
+    quantized_rank: int
+    samples: int
+
+
+FEW = AdapterFiles(adapted_layers.QUERY_VALUE, 32, 32, 8)
+FOLDERS = {
+    **dict.fromkeys(("falcon-7b", "llama-2-7b", "llama-3-8b", "llama-3.1-8b", "llama-3.2-1b"), FEW),
+    **dict.fromkeys(("llama-3.2-3b", "mistral-7b", "mistral-7b-v0.2", "stablelm-base-alpha-3b"), FEW),
+    **dict.fromkeys(("gemma-2b", "gemma2-2b", "gemma2b"), AdapterFiles(adapted_layers.ALL_LINEAR, 8, 16, 6)),
+    **dict.fromkeys(("gemma-7b", "gemma2-9b"), AdapterFiles(adapted_layers.ALL_LINEAR, 16, 16, 6)),
+    **dict.fromkeys(("phi-2", "phi-3"), AdapterFiles(adapted_layers.ALL_LINEAR, 8, 8, 8)),
+    "tiny-llama": AdapterFiles(adapted_layers.ALL_LINEAR, 32, 32, 8),
+}
 FULL_SAMPLES = {"tiny-llama": 32, "gemma-2b": 16, "phi-2": 8, "phi-3": 8, "stablelm-base-alpha-3b": 8}
 USUAL_FULL_SAMPLES = 64
 # GPUs that share a model of which all weights learn, where they are not the machine's.
@@ -82,43 +100,41 @@ def _states(catalogue: Catalogue, config: Config) -> float:
 
 def _config(cells: Cells) -> Config:
     length, batch = cells.count("tokens_per_sample"), cells.count("per_device_batch_size")
-    stated, name = small_config(cells, length, batch), _folder(cells)
-    gpus = _gpus(name, stated)
-    config = replace(stated, number_gpus=gpus, sharding="fsdp" if gpus > 1 else "none")
-    quantized = config.method == "qlora"
-    everywhere = name.startswith(EVERYWHERE)
-    placed = adapted_layers.ALL_LINEAR if everywhere else adapted_layers.QUERY_VALUE
-    return replace(
-        config,
-        model_name=cells.catalogue.model(MODELS[name]).model_name if name in MODELS else config.model_name,
-        gradient_accumulation_steps=max(1, _samples(name, config.method) // (batch * gpus)),
-        lora_r=None if config.method == "full" else _rank(name, quantized=quantized),
-        target_modules=None if config.method == "full" else placed,
+    stated = small_config(cells, length, batch)
+    name = (cells.text("config") or "").partition("/")[0].lower()
+    gpus, quantized = _gpus(name, stated), stated.method == "qlora"
+    config = replace(
+        stated,
+        model_name=cells.catalogue.model(MODELS[name]).model_name if name in MODELS else stated.model_name,
+        number_gpus=gpus,
+        sharding="fsdp" if gpus > 1 else "none",
         optimizer_state=stack.PAGED if quantized else "adamw-bf16",
         unquantized_float32=False if quantized else None,
         flash_attention=not name.startswith(CAPPED),
         gradient_checkpointing=gpus > 1,  # layers are computed again only where it shards
         software=f"{stack.LITGPT} {BITSANDBYTES}" if quantized else stack.LITGPT,
     )
+    return _as_file(config, name)
 
 
-def _folder(cells: Cells) -> str:
-    return (cells.text("config") or "").partition("/")[0].lower()
+def _as_file(config: Config, name: str) -> Config:
+    """The configuration with what its file states; nothing where the folder is unknown."""
+    folder, at_once = FOLDERS.get(name), config.per_device_batch_size * config.number_gpus
+    if folder is None:
+        return config
+    if config.method == "full":
+        samples = FULL_SAMPLES.get(name, USUAL_FULL_SAMPLES)
+        return replace(config, gradient_accumulation_steps=max(1, samples // at_once))
+    return replace(
+        config,
+        gradient_accumulation_steps=max(1, folder.samples // at_once),
+        lora_r=folder.quantized_rank if config.method == "qlora" else folder.rank,
+        target_modules=folder.placed,
+    )
 
 
 def _gpus(name: str, config: Config) -> int:
     """GPUs that train one model."""
-    if config.method != "full":
-        return 1
-    return min(config.number_gpus, FULL_GPUS.get(name, config.number_gpus))
-
-
-def _rank(name: str, *, quantized: bool) -> int:
-    usual = GEMMA_RANK if name.startswith("gemma") else RANK
-    return (QUANTIZED_RANKS if quantized else RANKS).get(name, usual)
-
-
-def _samples(name: str, method: str) -> int:
-    if method == "full":
-        return FULL_SAMPLES.get(name, USUAL_FULL_SAMPLES)
-    return GEMMA_SAMPLES if name.startswith("gemma") else SAMPLES
+    if name not in FOLDERS:
+        return config.number_gpus
+    return 1 if config.method != "full" else FULL_GPUS.get(name, config.number_gpus)

@@ -182,3 +182,14 @@ def test_peaks_of_all_weights_that_are_those_of_adapters_are_not_learnt(measured
     assert flagged == {"llama-3.2-1b/full.yaml", "llama-3.2-3b/full.yaml", "phi-3/full.yaml"}
     assert not any(row.learn for row in measured if row.flag_reason)
     assert not any(row.learn_validity for row in measured if row.origin in flagged)
+
+
+def test_of_a_file_that_is_not_known_nothing_is_made_up() -> None:
+    names = "config,model_name,method,gpu_model,number_gpus,tokens_per_sample,per_device_batch_size"
+    header = f"{names},torch_dtype,is_valid,train_runtime_min,peak_memory_gb"
+    line = "new-7b/qlora.yaml,llama-2-7b,qlora,NVIDIA-A10G,4,512,2,bfloat16,1,30,13.68"
+    (row,) = registry.parse(f"{header}\n{line}\n", CATALOGUE)
+    found = row.config
+    assert (found.lora_r, found.target_modules, found.number_gpus) == (None, None, 4)
+    assert found.gradient_accumulation_steps == 1
+    assert found.software == "LitGPT bitsandbytes 0.42.0"
