@@ -118,7 +118,7 @@ def _config(cells: Cells) -> Config:
 
 
 def _as_file(config: Config, name: str) -> Config:
-    """The configuration with what its file states; nothing where the folder is unknown."""
+    """Return the configuration with what its file states, if that is known."""
     folder, at_once = FOLDERS.get(name), config.per_device_batch_size * config.number_gpus
     if folder is None:
         return config
