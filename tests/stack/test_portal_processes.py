@@ -74,6 +74,7 @@ def ticks(stack: Stack) -> int:
     return Epoch.objects.using(stack.alias).get().ticks
 
 
+@pytest.mark.slow  # the chaos run kills schedulers, too
 def test_f2_a_scheduler_killed_in_mid_tick_is_followed_by_another(judged: Stack) -> None:
     job_id = judged.submit()
     until(lambda: mid_tick(judged), every_s=0.001, what="a tick in progress")
@@ -85,6 +86,7 @@ def test_f2_a_scheduler_killed_in_mid_tick_is_followed_by_another(judged: Stack)
     ended(judged, job_id)
 
 
+@pytest.mark.slow  # the chaos run kills the broker, too
 def test_f5_f6_a_killed_broker_costs_time_only(judged: Stack) -> None:
     judged.pause("worker-control")  # so that messages are queued
     first = judged.submit()
