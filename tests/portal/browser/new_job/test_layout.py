@@ -25,6 +25,8 @@ def test_a_place_is_chosen_from_the_figure_or_its_table(page: Any) -> None:
     points = recommendation.locator(".scatterlayer .point")
     expect(points.first).to_be_visible()
     look(page, "new-places")
+    points.last.hover(force=True)  # the figure knows the point under the pointer a moment later
+    expect(recommendation.locator(".hoverlayer .hovertext").first).to_be_visible()
     points.last.click(force=True)
     expect(recommendation.get_by_text("You chose the GPUs yourself")).to_be_visible()
     expect(page.get_by_label("GPU model")).to_have_value("cpu")
