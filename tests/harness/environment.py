@@ -39,6 +39,9 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+EVERY_EXAMPLE = os.environ.get("EXAMPLES") == "all"
+
+
 def examples(number: int) -> int:
     """How many of so many random cases are played: a third, or all with EXAMPLES=all."""
-    return number if os.environ.get("EXAMPLES") == "all" else max(1, number // 3)
+    return number if EVERY_EXAMPLE else max(1, number // 3)
