@@ -5,23 +5,27 @@ A bundle is a GPU model with numbers of nodes and GPUs. Of options with the same
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from knowledge.core.domain.types import Option
 from scheduler.core.divide.rules import DivideRules
 from scheduler.core.placement.fit import FreeGpus
-from scheduler.core.types import ClusterState, JobInfo
+from scheduler.core.types import JobInfo, NodeInfo
 
 ANY = DivideRules()
 
 
-def movable(state: ClusterState, rules: DivideRules, now: float) -> list[JobInfo]:
+def movable(
+    jobs: Iterable[JobInfo], nodes: Iterable[NodeInfo], rules: DivideRules, now: float
+) -> list[JobInfo]:
     """Return the jobs among which GPUs are divided, in the order of submission.
 
     These are waiting jobs that may start and running ones that may be moved.
     """
-    ready = {node.id for node in state.nodes if node.ready}
+    ready = {node.id for node in nodes if node.ready}
     found = [
         job
-        for job in state.jobs
+        for job in jobs
         if (
             rules.movable(job, now) and all(node in ready for node, _ in job.holds.gpus)
             if job.holds
@@ -36,25 +40,34 @@ def possible_options(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> 
 
     There is one per bundle.
     """
+    return one_per_bundle(allowed_options(job, free, rules))
+
+
+def one_per_bundle(options: Iterable[Option]) -> list[Option]:
+    """The first option of each bundle, the smallest first."""
     bundles: dict[tuple[str, int, int], Option] = {}
-    for option in every_option(job, free, rules):
+    for option in sorted(options, key=size):
         bundles.setdefault(bundle(option), option)
     return list(bundles.values())
 
 
 def every_option(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> list[Option]:
-    """Return all options that the empty cluster could hold, the smallest first.
+    """Return all options that the empty cluster could hold, the smallest first."""
+    return sorted(allowed_options(job, free, rules), key=size)
 
-    The rules allow them. The option of a running job is among them, even where it could not start so any
-    more: it may stay.
+
+def allowed_options(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> list[Option]:
+    """Return the job's options that the empty cluster could hold and the rules allow.
+
+    The option of a running job is among them, even where it could not start so any more: it may stay.
     """
-    found = list(free.possible(job))
+    found = free.possible(job)
     if job.holds:
         held = job.holds.option
         found = [option for option in found if rules.worth(job, option)]
         if held in job.options and bundle(held) not in map(bundle, found):
             found.append(held)
-    return sorted(found, key=size)
+    return found
 
 
 def size(option: Option) -> tuple[int, int, str]:

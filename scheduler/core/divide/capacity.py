@@ -54,7 +54,8 @@ class Capacity:
 
     def limits(self, option: Option) -> tuple[Limit, ...]:
         """The limits that the option's GPUs count against."""
-        of_model, of_method = (option.gpu_model, ""), (option.gpu_model, option.config.method)
+        model, method = option.config.gpu_model, option.config.method
+        of_model, of_method = (model, ""), (model, method)
         return (of_model, of_method) if of_method != of_model and of_method in self.gpus else (of_model,)
 
     def usable(self, model: str, method: str) -> int:
@@ -63,7 +64,7 @@ class Capacity:
 
     def has(self, option: Option) -> bool:
         """Is enough left for the option?"""
-        return all(option.gpus <= self.gpus[limit] for limit in self.limits(option))
+        return option.gpus <= min(map(self.gpus.__getitem__, self.limits(option)))
 
     def take(self, option: Option) -> None:
         """Count the option's GPUs as given away."""

@@ -32,11 +32,14 @@ def serve(
 ) -> Places:
     """Places for the peers beside those that are taken by others of the jobs."""
     own = {job.id: wishes[job.id] for job in peers if job.id in wishes}
-    places = _arrange(state, peers, own, left_over(state, jobs, taken, placement), stay=True)
+    free = left_over(state, jobs, taken, placement)
+    places = _arrange(state, peers, own, free, stay=True)
     if len(places) < len(own):
-        repacked = _arrange(state, peers, own, left_over(state, jobs, taken, placement), stay=False)
-        places = max(places, repacked, key=len)
-    return _degrade(peers, own, places, left_over(state, jobs, taken | places, placement))
+        other = left_over(state, jobs, taken, placement)
+        repacked = _arrange(state, peers, own, other, stay=False)
+        if len(repacked) > len(places):
+            places, free = repacked, other
+    return places | _degrade([job for job in peers if job.id not in places], own, free)
 
 
 def _arrange(
@@ -48,10 +51,9 @@ def _arrange(
     """
     places: Places = {}
     lacking = {method for node in state.nodes if node.ready for method in node.cannot_train}
-    for job in sorted(jobs, key=lambda job: _turn(job, wishes, lacking, stay=stay)):
-        wish = wishes.get(job.id)
-        if wish is None:
-            continue
+    wanting = [job for job in jobs if job.id in wishes]
+    for job in sorted(wanting, key=lambda job: _turn(job, wishes[job.id], lacking, stay=stay)):
+        wish = wishes[job.id]
         own = job.holds.gpus if job.holds and bundle(job.holds.option) == bundle(wish) else ()
         gpus = own if own and _are_free(free, wish, own) else free.place(wish, job)
         if gpus:
@@ -61,28 +63,26 @@ def _arrange(
 
 
 def _turn(
-    job: JobInfo, wishes: Wishes, lacking: Collection[str], *, stay: bool
+    job: JobInfo, wish: Option, lacking: Collection[str], *, stay: bool
 ) -> tuple[bool, bool, int, int, bool, float, str]:
     """Return the key that sorts jobs into the order of placement.
 
     Jobs that stay come first, then those that cannot go everywhere, then large gangs.
     Priority classes do not count: `classes` serves them one by one where a wish finds no place.
     """
-    wish = wishes.get(job.id)
-    keeps = bool(wish and job.holds and bundle(job.holds.option) == bundle(wish))
-    size = (wish.nodes, wish.gpus) if wish else (0, 0)
-    anywhere = wish is None or (wish.config.method not in lacking and not job.avoids)
-    return not (stay and keeps), anywhere, -size[0], -size[1], not keeps, job.submitted_at, job.id
+    keeps = bool(job.holds and bundle(job.holds.option) == bundle(wish))
+    anywhere = wish.config.method not in lacking and not job.avoids
+    return not (stay and keeps), anywhere, -wish.nodes, -wish.gpus, not keeps, job.submitted_at, job.id
 
 
-def _degrade(jobs: Sequence[JobInfo], wishes: Wishes, places: Places, free: FreeGpus) -> Places:
+def _degrade(jobs: Sequence[JobInfo], wishes: Wishes, free: FreeGpus) -> Places:
     """Give jobs whose wish found no place their old place or something smaller.
 
     Jobs without a wish that could stay after all follow, class by class.
     """
-    for job in sorted(jobs, key=lambda job: (-job.priority, job.id not in wishes, job.submitted_at, job.id)):
-        if job.id in places:
-            continue
+    places: Places = {}
+    able = [] if free.used_up else [job for job in jobs if job.holds or job.id in wishes]
+    for job in sorted(able, key=lambda job: (-job.priority, job.id not in wishes, job.submitted_at, job.id)):
         wish = wishes.get(job.id)
         found = _old_place(job, free) or (_smaller(job, wish, free) if wish else None)
         if found:
@@ -112,6 +112,8 @@ def spare(jobs: Sequence[JobInfo], places: Places, free: FreeGpus) -> Places:
     """
     found: Places = {}
     for job in jobs:
+        if free.used_up:
+            break
         if job.id in places:
             continue
         if place := smallest(job, free):

@@ -42,7 +42,7 @@ def divide(
 
     The plan keeps who was to have which bundle, by priority.
     """
-    jobs = movable(state, rules, now)
+    jobs = movable(state.jobs, state.nodes, rules, now)
     free = FreeGpus(state.nodes, placement)
     left = Capacity.of(state, jobs)
     wishes: dict[str, Option] = {}
@@ -88,17 +88,17 @@ def realize(
         if not all_met or not is_fair(state, jobs, jobs, places, placement):
             places = serve_by_class(state, jobs, wishes, places, placement)
     left_out = [job for job in jobs if job.id not in places]
-    if left_out:
+    if left_out and not (free := left_over(state, jobs, places, placement)).used_up:
         left_out.sort(key=lambda job: (-job.priority, job.holds is None, job.submitted_at, job.id))
-        places |= spare(left_out, places, left_over(state, jobs, places, placement))
+        places |= spare(left_out, places, free)
     return _actions(state, jobs, places)
 
 
 def _actions(state: ClusterState, jobs: Sequence[JobInfo], places: Places) -> tuple[Action, ...]:
-    free = FreeGpus(state.nodes)
     stopped: list[Action] = []
     granted: list[Action] = []
-    for job in sorted(jobs, key=lambda job: (job.submitted_at, job.id)):
+    concerned = [job for job in jobs if job.holds or job.id in places]
+    for job in sorted(concerned, key=lambda job: (job.submitted_at, job.id)):
         option, gpus = places.get(job.id, (None, ()))
         if job.holds is None and option:
             granted.append(Start(job.id, option, gpus))
@@ -106,7 +106,7 @@ def _actions(state: ClusterState, jobs: Sequence[JobInfo], places: Places) -> tu
             stopped.append(Preempt(job.id, f"{SHARED} This job continues from its checkpoint."))
         elif job.holds and option and not _stays(job.holds, option, gpus):
             granted.append(Resize(job.id, option, gpus))
-    waits = _waits(state, set(places), free) if state.explain else []
+    waits = _waits(state, set(places), FreeGpus(state.nodes)) if state.explain else []
     return (*stopped, *granted, *waits)
 
 

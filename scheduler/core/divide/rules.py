@@ -36,16 +36,20 @@ class DivideRules:
             return False
         if now - job.holds.since < self.min_run_s:
             return False
+        if not self.worthwhile:
+            return True
         left_s = job.releases_in_s
-        return not self.worthwhile or left_s is None or left_s > job.unsaved_s + job.restart_s
+        return left_s is None or left_s > job.unsaved_s + job.restart_s
 
     def worth(self, job: JobInfo, option: Option) -> bool:
         """May the job be given this option?
 
         Slower ones serve others and are always allowed.
         """
+        if not self.worthwhile or job.holds is None:
+            return True
         left_s = job.releases_in_s
-        if not self.worthwhile or job.holds is None or left_s is None:
+        if left_s is None:
             return True
         held, offered = known_rates([job.holds.option, option])
         if offered <= held:

@@ -13,22 +13,23 @@ Source: Narayanan et al., Gavel, OSDI 2020, and the authors' open code
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from knowledge.core.domain.types import Option, all_priced
-from scheduler.core.divide.bundles import movable, possible_options
+from knowledge.core.domain.types import Option
+from scheduler.core.divide.bundles import movable
 from scheduler.core.divide.capacity import Capacity
+from scheduler.core.divide.preferred import Preferred, preferred_options
 from scheduler.core.divide.repack import realize
 from scheduler.core.divide.rules import DivideRules
 from scheduler.core.divide.time_shares import time_shares
 from scheduler.core.placement.fit import FreeGpus, Placement
-from scheduler.core.remaining_work import known_rates
 from scheduler.core.types import ClusterState, Description, JobInfo, Plan
 
 ByModel = Mapping[str, Mapping[str, float]]  # job -> GPU model -> seconds, or a share of time
-Options = Mapping[str, Mapping[str, Option]]  # job -> GPU model -> option
+Options = Mapping[str, Preferred]  # by job
+NOTHING: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,22 +55,19 @@ class Gavel:
 
         Larger priorities go first.
         """
-        jobs = movable(state, self.rules, now)
+        everybody = list(state.jobs)
+        jobs = movable(everybody, state.nodes, self.rules, now)
         free = FreeGpus(state.nodes, self.placement)
         left = Capacity.of(state, jobs)
-        options = {job.id: _by_model(job, possible_options(job, free, self.rules)) for job in jobs}
+        options = preferred_options(jobs, free, self.rules)
         gpus = {model: left.gpus[model, ""] for model in left.models}
-        ledger, solved = _remembered(state, now), {}
+        ledger, solved = _remembered(state.memory, everybody, now), {}
         if ledger is None or (now - ledger.since >= self.reset_s and ledger.is_old(jobs, gpus)):
             known = state.solved.get("shares")
-            solved = {"shares": time_shares(jobs, options, left) if known is None else known}
+            by_model = {job_id: preferred.by_model for job_id, preferred in options.items()}
+            solved = {"shares": time_shares(jobs, by_model, left) if known is None else known}
             ledger = _Ledger(now, solved["shares"], gpus, {})
-        wishes: dict[str, Option] = {}
-        for job, model in _turns(jobs, options, ledger, (self.round_s or 1.0) / 2):
-            option = options[job.id][model]
-            if job.id not in wishes and left.has(option):
-                wishes[job.id] = option
-                left.take(option)
+        wishes = _wishes(jobs, options, ledger, left, (self.round_s or 1.0) / 2)
         return Plan(realize(state, jobs, wishes, self.placement), ledger.as_memory(now), solved)
 
 
@@ -94,16 +92,15 @@ class _Ledger:
         return self.gpus != gpus or self.shares.keys() != {job.id for job in jobs}
 
 
-def _remembered(state: ClusterState, now: float) -> _Ledger | None:
+def _remembered(memory: Mapping[str, Any], jobs: Iterable[JobInfo], now: float) -> _Ledger | None:
     """Return the ledger of the last round; None: there is none, or nobody in it.
 
     It has the seconds that jobs have had in it.
     """
-    memory = state.memory
     if not memory.get("shares"):
         return None
     received = {job: dict(times) for job, times in memory["received"].items()}
-    for job in state.jobs:
+    for job in jobs:
         if job.holds:
             times = received.setdefault(job.id, {})
             model = job.holds.option.gpu_model
@@ -112,46 +109,48 @@ def _remembered(state: ClusterState, now: float) -> _Ledger | None:
     return _Ledger(memory["since"], memory["shares"], memory["gpus"], received)
 
 
-def _by_model(job: JobInfo, options: Sequence[Option]) -> dict[str, Option]:
-    """The option that the job's goal prefers on each GPU model."""
-    best: dict[str, Option] = {}
-    priced = all_priced(job.options)
-    for option in sorted(options, key=lambda o: (-o.score(job.goal, priced=priced), -o.gpus)):
-        best[option.gpu_model] = option
-    return best
+def _wishes(
+    jobs: Sequence[JobInfo], options: Options, ledger: _Ledger, left: Capacity, start_s: float
+) -> dict[str, Option]:
+    """Give away what is left, class by class and in each model by model, the fastest first.
 
-
-def _turns(
-    jobs: Sequence[JobInfo], options: Options, ledger: _Ledger, start_s: float
-) -> list[tuple[JobInfo, str]]:
-    """Put all jobs on all their GPU models in order.
-
-    It goes model by model, the job first that is most behind its share. Jobs that came after the shares were
-    found have none, and take what is left over. Ties go to the job that holds the option, then to the earlier
-    arrival. `start_s` counts as received by everybody.
+    The job goes first that is most behind its share. Jobs that came after the shares were found have none,
+    and take what is left over. Ties go to the job that holds the option, then to the earlier arrival.
+    `start_s` counts as received by everybody.
     """
-    order = {model: number for number, model in enumerate(_fastest_first(options))}
+    classes: dict[float, list[JobInfo]] = defaultdict(list)
+    for job in jobs:
+        classes[job.priority].append(job)
+    wishes: dict[str, Option] = {}
+    fastest = _fastest_first(options.values())
+    for priority in sorted(classes, reverse=True):
+        for model in fastest:
+            if not left.gpus[model, ""]:
+                continue
+            able = (
+                job for job in classes[priority] if job.id not in wishes and model in options[job.id].by_model
+            )
+            for job in sorted(able, key=lambda job: _turn(job, model, ledger, start_s)):
+                option = options[job.id].by_model[model]
+                if left.has(option):
+                    wishes[job.id] = option
+                    left.take(option)
+    return wishes
 
-    def turn(place: tuple[JobInfo, str]) -> tuple[float, int, float, bool, float, str]:
-        job, model = place
-        share = ledger.shares.get(job.id, {}).get(model, 0.0)
-        had_s = ledger.received.get(job.id, {}).get(model, 0.0) + start_s
-        holds = job.holds is not None and job.holds.option.gpu_model == model
-        return -job.priority, order[model], -share / had_s, not holds, job.submitted_at, job.id
 
-    return sorted(((job, model) for job in jobs for model in options[job.id]), key=turn)
+def _turn(job: JobInfo, model: str, ledger: _Ledger, start_s: float) -> tuple[float, bool, float, str]:
+    share = ledger.shares.get(job.id, NOTHING).get(model, 0.0)
+    had_s = ledger.received.get(job.id, NOTHING).get(model, 0.0) + start_s
+    holds = job.holds is not None and job.holds.option.gpu_model == model
+    return -share / had_s, not holds, job.submitted_at, job.id
 
 
-def _fastest_first(options: Options) -> list[str]:
-    """Sort GPU models by the mean pace of the jobs there.
-
-    The pace is a share of each job's best one.
-    """
+def _fastest_first(options: Iterable[Preferred]) -> list[str]:
+    """Sort GPU models by the mean pace of the jobs there."""
     paces: dict[str, list[float]] = defaultdict(list)
-    for found in options.values():
-        rates = known_rates(list(found.values()))
-        for model, rate in zip(found, rates, strict=True):
-            paces[model].append(rate / max(rates))
+    for preferred in options:
+        for model, pace in preferred.paces.items():
+            paces[model].append(pace)
     return sorted(paces, key=lambda model: (-sum(paces[model]) / len(paces[model]), model))
 
 
