@@ -112,11 +112,11 @@ def _remembered(memory: Mapping[str, Any], jobs: Iterable[JobInfo], now: float) 
 def _wishes(
     jobs: Sequence[JobInfo], options: Options, ledger: _Ledger, left: Capacity, start_s: float
 ) -> dict[str, Option]:
-    """Give away what is left, class by class and in each model by model, the fastest first.
+    """Give away what is left, class by class.
 
-    The job goes first that is most behind its share. Jobs that came after the shares were found have none,
-    and take what is left over. Ties go to the job that holds the option, then to the earlier arrival.
-    `start_s` counts as received by everybody.
+    In each it goes model by model, the fastest first. The job goes first that is most behind its share. Jobs
+    that came after the shares were found have none, and take what is left over. Ties go to the job that holds
+    the option, then to the earlier arrival. `start_s` counts as received by everybody.
     """
     classes: dict[float, list[JobInfo]] = defaultdict(list)
     for job in jobs:
