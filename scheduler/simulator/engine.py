@@ -8,7 +8,7 @@ come first, then node changes, then arrivals, then one decision. Nothing happens
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from heapq import heappop
+from math import inf
 from typing import Any
 
 from scheduler.core.limits import Window
@@ -83,11 +83,11 @@ class Engine(RunningJobs):
 
         progress: told after each moment how many jobs are still open.
         """
-        events, handlers = self.events.heap, self._handlers
-        while events and self.open:
-            now, happened = events[0][0], False
-            while events and events[0][0] == now:
-                _, kind, _, subject, plan = heappop(events)
+        events, handlers = self.events, self._handlers
+        while self.open and events.at < inf:
+            now, happened = events.at, False
+            while events.at == now:
+                _, kind, _, subject, plan = events.pop()
                 if handlers[kind](now, subject, plan):
                     happened = True
             if happened:
@@ -98,7 +98,6 @@ class Engine(RunningJobs):
     # events: each says whether a decision may follow
 
     def _arrival(self, now: float, job: TraceJob, _: int) -> bool:
-        self.events.await_next_arrival()
         run = Run(job, self.predictions.options(job), self.dependencies.awaited(job.job_id))
         self.runs[job.job_id] = run
         self.active += 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from heapq import heappush
+from heapq import heappop, heappush
+from math import inf
+from operator import attrgetter
 from typing import Any
 
 from scheduler.core.rounds import next_round
@@ -29,18 +31,21 @@ class Event(IntEnum):
     ROUND = 10
 
 
-# As often as jobs arrive and end, and Python 3.11 takes as long to find a member of an Enum as for a call.
-ARRIVAL, CHANGE = Event.ARRIVAL, Event.CHANGE
+# As often as jobs end, and Python 3.11 takes as long to find a member of an Enum as for a call.
+CHANGE = Event.CHANGE
+
+# (time, kind, number, subject, plan); the number keeps the order of events of one kind and moment.
+_Entry = tuple[float, int, int, Any, int]
+_NEVER: _Entry = (inf, Event.ROUND, 0, None, 0)
 
 
 class EventQueue:
-    """A heap of (time, kind, number, subject, plan).
+    """The events to come; the next one happens `at` a time, inf if there is none.
 
-    Numbers keep the order of events of one moment. Of all arrivals to come only the next one is in it, for a
-    small heap is a quick one.
+    Arrivals are known from the beginning, so they are sorted once. All other events are in a heap.
     """
 
-    __slots__ = ("_arrivals", "_number", "heap")
+    __slots__ = ("_arrival", "_arrivals", "_heap", "_number", "at")
 
     def __init__(
         self,
@@ -49,10 +54,12 @@ class EventQueue:
         settings: SimulationSettings,
         market: SimulatedMarket | None = None,
     ) -> None:
-        self.heap: list[tuple[float, int, int, Any, int]] = []
-        self._number = len(jobs)
-        self._arrivals = iter(sorted(enumerate(jobs), key=lambda numbered: numbered[1].submit_s))
-        self.await_next_arrival()
+        in_order = sorted(jobs, key=attrgetter("submit_s"))
+        self._arrivals = iter([(job.submit_s, Event.ARRIVAL, 0, job, 0) for job in in_order])
+        self._arrival: _Entry = next(self._arrivals, _NEVER)
+        self._heap = [_NEVER]
+        self._number = 0
+        self.at = self._arrival[0]
         for change in capacity:
             self.push(change.t_s, Event.CAPACITY, change)
         for window in settings.windows:
@@ -65,16 +72,23 @@ class EventQueue:
         for quote in market.trace.quotes if market else ():
             self.push(quote.at, Event.MARKET, quote)
 
-    def await_next_arrival(self) -> None:
-        """To be called as soon as a job has arrived."""
-        if (arrives := next(self._arrivals, None)) is not None:
-            number, job = arrives
-            heappush(self.heap, (job.submit_s, ARRIVAL, number, job, 0))
-
     def push(self, at: float, kind: Event, subject: Any, plan: int = 0) -> None:
         """plan: a job's plans at that time; its events of earlier plans are stale."""
         self._number += 1
-        heappush(self.heap, (at, kind, self._number, subject, plan))
+        heappush(self._heap, (at, kind, self._number, subject, plan))
+        if at < self.at:
+            self.at = at
+
+    def pop(self) -> _Entry:
+        """Take out the next event; there must be one."""
+        heap, event = self._heap, self._arrival
+        if heap[0] < event:
+            event = heappop(heap)
+        else:
+            self._arrival = next(self._arrivals, _NEVER)
+        at, arrives_at = heap[0][0], self._arrival[0]
+        self.at = at if at < arrives_at else arrives_at
+        return event
 
 
 class Rounds:
