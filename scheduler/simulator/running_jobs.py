@@ -74,7 +74,7 @@ class RunningJobs:
         self._take_pace(run, pace)
 
     def _take_pace(self, run: Run, pace: Throughput) -> None:
-        run.rate, run.until = pace
+        run.rate, run.until = pace.rate, pace.until
         if self.machines.sited and (level := self.machines.level(run.gpus)) is not None:
             run.rate *= self.truth.kept_at(run.job, run.held, level)
         if run.done and self.truth.stretches(run.job):

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heappop, heappush, heapreplace
 from math import inf
-from typing import NamedTuple
+
+from knowledge.core.records import record
 
 
-class FluidJob(NamedTuple):
+@record(kw_only=False)
+class FluidJob:
     """`work` in GPU-seconds, above 0; times in s."""
 
     at: float

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from knowledge.core.domain.types import Option
+from knowledge.core.records import record
 from scheduler.core.placement.fit import Shares, equal_shares
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.types import GpuId
@@ -21,7 +22,8 @@ from scheduler.simulator.inputs.trace import TraceJob
 _ONE = (1,)
 
 
-class Throughput(NamedTuple):
+@record(kw_only=False)
+class Throughput:
     """Share of the whole job done per second, until a share done at which it changes.
 
     until: 1.0 if it never changes.

@@ -62,7 +62,6 @@ class Machines:
 
     def __init__(self, cluster: Cluster) -> None:
         self.by_id: dict[str, SimulatedNode] = {}
-        self.free_gpus = 0
         self.ready_gpus = 0
         self.sited = False  # is it known of any node where its GPUs sit?
         named: Counter[str] = Counter()
@@ -77,8 +76,12 @@ class Machines:
         """A node more, which is ready."""
         self.by_id[machine.id] = machine
         self.sited = self.sited or bool(machine.sites)
-        self.free_gpus += machine.total
         self.ready_gpus += machine.total
+
+    @property
+    def free_gpus(self) -> int:
+        """GPUs of ready nodes that nobody holds."""
+        return sum(machine.free.bit_count() for machine in self.by_id.values() if machine.ready)
 
     def views(self) -> tuple[NodeInfo, ...]:
         return tuple([machine._view or machine.view() for machine in self.by_id.values()])
@@ -102,14 +105,12 @@ class Machines:
                 raise PolicyBroke(f"job {job} was given GPU {index} of {name}, which is not free")
             machine.free ^= bit
             machine._view = None
-            self.free_gpus -= 1
 
     def give_back(self, gpus: Iterable[GpuId]) -> None:
         for name, index in gpus:
             machine = self.by_id[name]
             machine.free |= 1 << index
             machine._view = None
-            self.free_gpus += machine.ready
 
     def set_ready(self, name: str, ready: bool) -> None:
         """A node fails or returns; its GPUs must have been given back before."""
@@ -117,9 +118,7 @@ class Machines:
         if machine.ready != ready:
             machine.ready = ready
             machine.changed()
-            sign = 1 if ready else -1
-            self.ready_gpus += sign * machine.total
-            self.free_gpus += sign * machine.free.bit_count()
+            self.ready_gpus += machine.total if ready else -machine.total
 
     def named(self, where: str) -> list[str]:
         """The ids of a pool's nodes in order, or of the one node.
