@@ -1,4 +1,4 @@
-"""A job that was asked to leave its GPUs to another; the policy in force must be `las`."""
+"""A job that was asked to leave its GPUs: under `las`, or to one of a higher class."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ class Turn(NamedTuple):
     taker: Job
 
 
-def running(node: FakeNode, owner: User | None = None, **params: int) -> tuple[Job, ClaimOrder]:
+def running(
+    node: FakeNode, owner: User | None = None, priority: int = 0, **params: int
+) -> tuple[Job, ClaimOrder]:
     """A job that has run for long enough to be stopped for another, and has much left to do."""
-    job = world.placed_job(node, owner=owner, params={"max_steps": 100_000, **params})
+    job = world.placed_job(node, owner=owner, priority=priority, params={"max_steps": 100_000, **params})
     order = node.take_up()
     node.run(order, step(1))
     world.age_starts(LONG_ENOUGH_S)
@@ -33,11 +35,16 @@ def running(node: FakeNode, owner: User | None = None, **params: int) -> tuple[J
 
 
 def preempting(
-    slots: int = 1, gpus: int = 1, *, victim_of: User | None = None, taker_of: User | None = None
+    slots: int = 1,
+    gpus: int = 1,
+    *,
+    victim_of: User | None = None,
+    taker_of: User | None = None,
+    victim_class: int = 0,
 ) -> Turn:
     """A tick stopped the job of one user for that of another."""
     node = world.fake_node(slots=slots)
-    victim, order = running(node, victim_of, number_gpus=slots)
+    victim, order = running(node, victim_of, victim_class, number_gpus=slots)
     taker = world.job(taker_of, params={"number_gpus": gpus, "max_steps": 10_000})
     assert tick().started == 0
     victim.refresh_from_db()

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
-from scheduler.core.cycle.cycle import acceptable
+from scheduler.core.cycle.cycle import AHEAD_BY_CLASS, OUTRANKED, acceptable
 from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.placement.clearings import (
     NOBODY,
@@ -41,7 +41,6 @@ from scheduler.core.types import (
 )
 
 ALPHA = 0.7  # of best effort: weight of the level against the disruption
-BEHIND = "It asks for GPUs close together, and jobs it may not stop hold those."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +89,12 @@ class _Walk:
         for option in options:
             if option.gpu_model not in self.taken and self._start(job, option):
                 return
+        passed = any(option.gpu_model in self.taken for option in options)
         # A job that insists must not hold up one that does not, nor one that avoids a node one that need not.
         if job.topology is not Topology.GUARANTEED and not job.avoids:
             self.taken.update(option.gpu_model for option in options)
-        enough = self.free.count_for(options[0], job.avoids) >= options[0].gpus
-        self._wait(wait_reasons.busy(job, options[0], self.free, behind=BEHIND if enough else ""))
+        behind = AHEAD_BY_CLASS if passed else ""
+        self._wait(wait_reasons.busy(job, options[0], self.free, behind=behind))
 
     def _start(self, job: JobInfo, option: Option) -> bool:
         close = asked(job, option)
@@ -118,7 +118,7 @@ class _Walk:
             self.failed.add(alike)
             return False
         for victim in spot.victims:
-            self._stop(victim, job)
+            self._stop(victim)
         return self._grant(job, option, tuple((spot.node, index) for index in spot.indices))
 
     def _may_evict(self, job: JobInfo) -> bool:
@@ -143,13 +143,12 @@ class _Walk:
         unfit = self.free.pools[option.gpu_model].unfit(option, job.avoids)
         return self.clearings[option.gpu_model].ways(asks, unfit, job.only_node)
 
-    def _stop(self, victim: JobInfo, job: JobInfo) -> None:
+    def _stop(self, victim: JobInfo) -> None:
         self.failed.clear()
         if victim.holds:
             self.free.give(victim.holds.option, victim.holds.gpus)
             self.clearings[victim.holds.option.gpu_model].stopped(victim)
-        reason = f"{job.id} has a higher priority and needs its GPUs; this job continues from its checkpoint."
-        self.stopped.append(Preempt(victim.id, reason))
+        self.stopped.append(Preempt(victim.id, OUTRANKED))
 
     def _grant(self, job: JobInfo, option: Option, gpus: tuple[GpuId, ...]) -> bool:
         self.free.take(option, gpus)

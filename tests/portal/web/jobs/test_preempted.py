@@ -17,8 +17,12 @@ def _least_attained(settings: Any) -> None:
     settings.POLICY = "las"
 
 
-def test_the_page_of_a_stopped_job_says_why_and_that_it_goes_on(browser: Client, person: User) -> None:
-    turn = preempting(victim_of=person, taker_of=world.user())
+@pytest.mark.parametrize(("policy", "victim_class"), [("las", 0), ("topology", -1)])
+def test_the_page_of_a_stopped_job_says_why_and_that_it_goes_on(
+    browser: Client, person: User, settings: Any, policy: str, victim_class: int
+) -> None:
+    settings.POLICY = policy
+    turn = preempting(victim_of=person, taker_of=world.user(), victim_class=victim_class)
     page = f"/jobs/{turn.victim.pk}/"
     shown = browser.get(page).content.decode()
     assert "Stopped for another job:" in shown

@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.core.cycle.cycle import AHEAD_BY_CLASS
 from scheduler.core.placement.clearings import Clearings
 from scheduler.core.placement.levels import TopologyLevel, closest
 from scheduler.core.placement.topology import spots
 from scheduler.core.policies.topology import TOPOLOGY
 from scheduler.core.types import ClusterState, GpuSite, JobInfo, Preempt, Start, Topology, Wait
+from scheduler.states import WaitState
 from tests.scheduler.core.clusters import cluster_states, decide, job, node, option, running
 
 SITES = tuple(GpuSite(socket=i // 4, numa=i // 2, switch=i) for i in range(8))
@@ -104,6 +106,15 @@ def test_a_guaranteed_job_waits_rather_than_start_below_its_level_and_holds_up_n
         "Needs 2 A100 GPUs. 2 are free on one node, but in different sockets; required: one NUMA node."
     )
     assert isinstance(plan["any"], Start)
+
+
+def test_a_job_waits_behind_one_that_goes_first_though_its_gpus_are_free() -> None:
+    large, small = job("large", option(gpus=4)), job("small", ONE, at=1.0)
+    plan = topology([large, small], [node("n", 1, total=4)])
+    assert plan["large"] == Wait(
+        "large", WaitState.BUSY, "Needs 4 A100 GPUs; 1 is free. It starts when running jobs release enough."
+    )
+    assert plan["small"] == Wait("small", WaitState.BEHIND, f"Needs 1 A100 GPU; 1 is free. {AHEAD_BY_CLASS}")
 
 
 def test_nvlink_is_closer_than_a_shared_switch() -> None:
