@@ -11,6 +11,7 @@ from typing import Any
 from django.core.exceptions import SuspiciousOperation
 from rest_framework import exceptions
 from rest_framework.response import Response
+from rest_framework.settings import api_settings
 from rest_framework.views import exception_handler
 
 from knowledge.catalogue.hf_config_reading import CannotAdd
@@ -113,12 +114,21 @@ def _drf_body(exc: Exception, response: Response) -> dict[str, Any]:
 
 
 def flatten(detail: Any, path: str = "") -> dict[str, str]:
-    """Nested details of a validation as one text per dotted field."""
+    """Nested details of a validation as one text per dotted field.
+
+    Of a field that is wrong as a whole, such as a list that is too long, its own name is told.
+    """
     if isinstance(detail, Mapping):
-        parts = [flatten(inner, f"{path}.{name}" if path else str(name)) for name, inner in detail.items()]
+        parts = [flatten(inner, _dotted(path, str(name))) for name, inner in detail.items()]
         return {name: text for part in parts for name, text in part.items()}
     if isinstance(detail, Sequence) and not isinstance(detail, str):
         if any(isinstance(inner, Mapping) for inner in detail):
             return flatten({str(index): inner for index, inner in enumerate(detail) if inner}, path)
         return {path: " ".join(str(inner) for inner in detail)}
     return {path: str(detail)}
+
+
+def _dotted(path: str, name: str) -> str:
+    if not path:
+        return name
+    return path if name == api_settings.NON_FIELD_ERRORS_KEY else f"{path}.{name}"

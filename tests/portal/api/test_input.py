@@ -91,6 +91,8 @@ def test_a_body_over_a_megabyte_is_413(api: APIClient) -> None:
         ("deadline_at", 5),
         ("params", []),
         ("params", "lora"),
+        ("after", "ftjob-none"),
+        ("after", [{"job": "ftjob-none"}] * 101),
     ],
 )
 def test_a_wrong_field_is_named(api: APIClient, body: Body, field: str, value: object) -> None:
@@ -98,6 +100,11 @@ def test_a_wrong_field_is_named(api: APIClient, body: Body, field: str, value: o
     assert answer.status_code == 400, answer.content
     assert list(answer.json()["error"]["fields"]) == [field]
     assert not Job.objects.exists()
+
+
+def test_a_list_names_the_one_that_is_wrong(api: APIClient, body: Body) -> None:
+    answer = post(api, json.dumps(body(after=["ftjob-none"])))
+    assert answer.json()["error"]["fields"] == {"after.0": "must be a JSON object"}
 
 
 @pytest.mark.parametrize(
