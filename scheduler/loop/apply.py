@@ -47,10 +47,13 @@ def apply(epoch: Epoch, state: ClusterState, plan: Plan, now: datetime) -> Appli
             keep_market_decisions(state=state, memory=plan.memory, now=now)
     started, whole, budget = 0, True, TickBudget()
     changes, idle = handovers(state, plan)
+    stopped: set[str] = set()
     for change in changes:
-        if not budget.allows():
+        # All GPUs of a job that is stopped now find their takers now: no later tick could count on them.
+        if not budget.allows() and not (change.held_by and change.held_by <= stopped):
             whole = False
-            break
+            continue
+        stopped |= change.victims.keys()
         if change.moves or change.held_by:
             budget.spend(_hand_over(epoch, change, now))
         elif _start(epoch, change.takes, now):

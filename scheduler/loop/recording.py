@@ -1,18 +1,20 @@
 """Decisions kept, so that anybody can make them again and ask why.
 
-A decision is kept before it is carried out. One that says the same again is not kept.
+A decision is kept before it is carried out. One that says the same again is not kept, nor is one that leaves
+out some of it since that was carried out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from knowledge.selectors import active_predictor
 from scheduler import hints
 from scheduler.core.decisions.decision_json import PolicyInput, pack_input, pack_plan
-from scheduler.core.decisions.news import VERBS, news, news_digest
+from scheduler.core.decisions.news import VERBS, news, news_digest, news_said
 from scheduler.core.types import Action, Plan, Wait
 from scheduler.loop import leadership
 from scheduler.loop.options.option_sets import pack_all, store
@@ -22,24 +24,45 @@ from scheduler.states import JobState
 from trainer import __version__
 
 
+class _Said(NamedTuple):
+    """The news of a decision that this process has kept."""
+
+    decision: int
+    at: datetime
+    news: frozenset[Hashable]
+
+
+_said: _Said | None = None
+
+
 def record(epoch: Epoch, live: LivePolicy, given: PolicyInput, plan: Plan) -> None:
     """Keep a decision if it is news for any job.
 
     given: what the policy was asked. An error is logged and holds up no decision. Raises SchedulerReplaced.
     """
+    global _said
     found = news(plan, _known_codes() if any(isinstance(action, Wait) for action in plan.actions) else {})
     if not found:
         return
     options = pack_all(given.state)
     digests = {job: packed.digest for job, packed in options.items()}
-    digest = news_digest(found, given.state, digests)
-    with leadership.row(epoch, decision=digest):
+    said = news_said(found, given.state, digests)
+    with leadership.row(epoch, policy=live.policy.name):
         newest = Decision.objects.order_by("-id").only("pk", "at", "digest").first()
-        if newest is None or newest.digest != digest:
+        before = _said_by(newest)
+        fresh = [action for content, action in said.items() if content not in before]
+        if fresh and (digest := news_digest(said)) != (newest.digest if newest else ""):
             decision = _kept(live, given, plan, digest, digests)
-            DecisionJob.objects.bulk_create(_of_job(decision.pk, action) for action in found)
+            DecisionJob.objects.bulk_create(_of_job(decision.pk, action) for action in fresh)
             store(options, decision, newest)
             hints.forecast_starts()
+            _said = _Said(decision.pk, decision.at, frozenset(said))
+
+
+def _said_by(decision: Decision | None) -> frozenset[Hashable]:
+    """The news of the decision, as far as this process knows."""
+    known = decision and _said and _said[:2] == (decision.pk, decision.at)
+    return _said.news if _said and known else frozenset()
 
 
 def _known_codes() -> dict[str, str]:

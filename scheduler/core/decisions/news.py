@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from scheduler.core.decisions.decision_json import DIGEST_BYTES
@@ -42,23 +42,28 @@ def news(plan: Plan, known_codes: Mapping[str, str]) -> list[Action]:
     ]
 
 
-def news_digest(found: Sequence[Action], state: ClusterState, digests: Mapping[str, str]) -> str:
-    """Tells decisions apart.
+def news_said(
+    found: Sequence[Action], state: ClusterState, digests: Mapping[str, str]
+) -> dict[Hashable, Action]:
+    """News by its content, which is equal where a decision says the same again.
 
-    It is the same for a decision that is made again, since it could not be carried out yet. digests: of the
-    options of each job that has any.
+    digests: of the options of each job that has any.
     """
     jobs = {job.id: job for job in state.jobs}
-    text = repr([_told(action, jobs.get(action.job), digests) for action in found])
-    return hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).hexdigest()
+    return {_content(action, jobs.get(action.job), digests): action for action in found}
 
 
-def _told(action: Action, job: JobInfo | None, digests: Mapping[str, str]) -> tuple[object, ...]:
+def news_digest(said: Iterable[Hashable]) -> str:
+    """Tells decisions apart by all that they say."""
+    return hashlib.blake2b(repr(list(said)).encode(), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def _content(action: Action, job: JobInfo | None, digests: Mapping[str, str]) -> Hashable:
     """An action, with an option as its place among the job's: they are long."""
     attempts = job.restarts if job else None
     if not isinstance(action, Start | Resize):
         return action, attempts
-    option: object = action.option
+    option: Hashable = action.option
     if job and job.id in digests and action.option in job.options:
         option = digests[job.id], job.options.index(action.option)
     return VERBS[type(action)].value, action.job, option, action.gpus, attempts

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from scheduler import hints
 from scheduler.loop import leases
 from scheduler.loop.tick import tick
-from scheduler.models import Attempt, Epoch, Job, Node, PendingGpu
+from scheduler.models import Attempt, Epoch, Job, Node, PendingGpu, PendingStart
 from scheduler.services.jobs.hand_over import hand_over
 from scheduler.states import JobState, NodeState
 from tests.harness import world
@@ -139,6 +139,19 @@ def test_garbage_is_sought_seldom_in_a_tick_and_as_before_after_it(monkeypatch: 
         tick()
     assert within[0] > before[0]
     assert gc.get_threshold() == before
+
+
+def test_all_gpus_of_a_job_that_is_stopped_are_handed_over_in_one_tick(settings: Any) -> None:
+    """The next one sees them neither as free nor as held by a job that could be stopped."""
+    settings.POLICY, settings.CHANGES_PER_TICK = "las", 1
+    node = world.fake_node(slots=5)
+    first, second = (running(node, number_gpus=gpus)[0] for gpus in (3, 2))
+    waiting = [world.job(params={"number_gpus": 1, "max_steps": 10_000}) for _ in range(5)]
+    for victims, takers in (({first.pk}, 3), ({first.pk, second.pk}, 5)):
+        tick()
+        assert {attempt.job_id for attempt in Attempt.objects.filter(stopped_for__isnull=False)} == victims
+        assert PendingGpu.objects.count() == takers
+    assert {*PendingStart.objects.values_list("job", flat=True)} == {job.pk for job in waiting}
 
 
 @pytest.mark.parametrize("victims", [1, 4])

@@ -88,6 +88,27 @@ def test_a_decision_that_cannot_be_carried_out_yet_is_kept_once(monkeypatch: pyt
     assert tick().started == 1
 
 
+def test_a_decision_that_takes_several_ticks_is_kept_once(settings: Any) -> None:
+    """A later tick keeps what is new alone; another process cannot tell that, and keeps all."""
+    settings.CHANGES_PER_TICK = 1
+    world.fake_node(slots=3)
+    jobs = [world.job(params=ONE_GPU) for _ in range(3)]
+    assert tick().started == tick().started == 1
+    assert verbs() == [("start", "", job.pk) for job in jobs]
+    new = world.job(params=ONE_GPU)
+    assert tick().started == 1
+    assert verbs()[3:] == [("wait", "busy", new.pk)]
+    world.fake_node(slots=2)
+    refresh_options()
+    settings.CHANGES_PER_TICK = 0
+    tick()
+    importlib.reload(recording)
+    last = world.job(params=ONE_GPU)
+    tick()
+    assert verbs()[4:] == [("start", "", new.pk), ("start", "", new.pk), ("start", "", last.pk)]
+    assert replayed(all=True).endswith("all identical.\n")
+
+
 def test_a_stop_and_the_start_it_is_for_are_one_decision() -> None:
     choose("las")
     turn = preempting()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from knowledge.core.domain.types import Goal
-from scheduler.core.decisions.news import news, news_digest
+from scheduler.core.decisions.news import news, news_said
 from scheduler.core.decisions.weighed import OptionFate, WeighedOption, weigh
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import with_parameters
@@ -93,14 +93,14 @@ def test_news_are_what_changes_something_and_what_newly_blocks(facts: dict[str, 
     assert news(Plan((wait,)), {"w": "busy"}) == []
 
 
-def test_a_decision_that_is_made_again_has_the_same_digest_until_the_job_ran() -> None:
+def test_a_decision_that_is_made_again_says_the_same_until_the_job_ran() -> None:
     start = Start("s", ONE, (("n", 0),))
     state = ClusterState(jobs=(job("s", ONE),), nodes=())
     ran = replace(state, jobs=(job("s", ONE, restarts=1),))
     for known in ({}, {"s": "of the options"}):
-        same = news_digest([start], state, known)
-        assert same == news_digest([start], state, known) != news_digest([start], ran, known)
-        assert same != news_digest([replace(start, gpus=(("n", 1),))], state, known)
-    assert news_digest([start], state, {"s": "of others"}) != same
+        same = news_said([start], state, known)
+        assert same == news_said([start], state, known) != news_said([start], ran, known)
+        assert same != news_said([replace(start, gpus=(("n", 1),))], state, known)
+    assert news_said([start], state, {"s": "of others"}) != same
     other = replace(start, option=replace(ONE, price_per_gpu_hour=7.0))
-    assert news_digest([other], state, {"s": "of the options"}) != same
+    assert news_said([other], state, {"s": "of the options"}) != same
