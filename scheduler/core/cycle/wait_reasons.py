@@ -51,7 +51,7 @@ def busy(job: JobInfo, option: Option, free: FreeGpus, *, behind: str = "") -> W
     apart.
     """
     count = free.count_for(option, job.avoids)
-    apart = "" if job.topology is Topology.NONE else _apart(job, option, free)
+    apart = _apart(job, option, free) if job.topology is Topology.GUARANTEED else ""
     why = behind if behind and not apart else "It starts when running jobs release enough."
     code = WaitState.BEHIND if why == behind else WaitState.BUSY
     said = f"{apart} {why}" if apart else _too_few(amount(option), count, why)

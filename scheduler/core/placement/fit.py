@@ -11,7 +11,7 @@ from operator import attrgetter
 
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.gpu_index import NONE, FreeGpuIndex
-from scheduler.core.placement.levels import ANY, TopologyLevel, asked
+from scheduler.core.placement.levels import TopologyLevel, asked
 from scheduler.core.types import GpuId, JobInfo, NodeInfo, Topology
 
 Shares = tuple[int, ...]  # GPUs on each node, largest first
@@ -40,7 +40,8 @@ class Placement(StrEnum):
 _total = attrgetter("total")
 # Python 3.11 takes as long to find a member of an Enum as for a call, and each placement asks for several.
 _SPREAD, _ALPHA, _DISTRIBUTED = Placement.SPREAD, Placement.ALPHA, Placement.DISTRIBUTED
-_CONSOLIDATED, _NODE, _ANY_TOPOLOGY = Placement.CONSOLIDATED, TopologyLevel.NODE, Topology.NONE
+_CONSOLIDATED, _NODE = Placement.CONSOLIDATED, TopologyLevel.NODE
+_ANY_TOPOLOGY, _GUARANTEED = Topology.NONE, Topology.GUARANTEED
 
 
 class FreeGpus:
@@ -99,7 +100,8 @@ class FreeGpus:
 
         GPUs must lie as close as the job requires. Nodes that the job avoids are left out.
         """
-        request = _request(option, job, (asked(job, option) if job else ANY).required)
+        level = asked(job, option).required if job and job.topology is _GUARANTEED else _NODE
+        request = _request(option, job, level)
         known = self._holdable.get(request)
         if known is None:
             pool = self.pools.get(option.gpu_model)
@@ -109,7 +111,7 @@ class FreeGpus:
 
     def possible(self, job: JobInfo) -> list[Option]:
         """The job's options that would fit if every ready node were empty, in their order."""
-        if job.topology is not _ANY_TOPOLOGY:
+        if job.topology is _GUARANTEED:
             return [option for option in job.options if self.could_hold(option, job)]
         known = self._holdable
         return [
@@ -141,7 +143,7 @@ class FreeGpus:
         pool = self.pools.get(option.config.gpu_model)
         if pool is None or pool.total < option.config.number_gpus:
             return None
-        if job is None or job.topology is _ANY_TOPOLOGY:
+        if job is None or job.topology is _ANY_TOPOLOGY or not (pool.sited or job.topology is _GUARANTEED):
             return self._place(pool, option, job, _NODE)
         close = asked(job, option)
         if close.level > close.required and pool.sited:

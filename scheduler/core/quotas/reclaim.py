@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from math import floor
 
 from knowledge.core.domain.types import Option
@@ -69,12 +70,17 @@ class _Returns:
 
     def __init__(self, state: ClusterState, plan: Plan, ledger: Ledger, now: float) -> None:
         self.ledger, self.now = ledger, now
-        self.nodes = after(state, plan)
+        self._before = state, plan
         self.able = may_be_stopped(state, plan, now)[::-1]
         self.stopped: list[Preempt] = []
         self.started: list[Start] = []
         self._known: list[JobInfo] | None = None  # those that borrow, until something changes
         self._failed: set[tuple[object, ...]] = set()
+
+    @cached_property
+    def nodes(self) -> tuple[NodeInfo, ...]:
+        """As the plan leaves them; looked at only if somebody may be served."""
+        return after(*self._before)
 
     def serve(self, job: JobInfo) -> None:
         """Start the job where that frees what its team is owed, if it may stop others."""

@@ -30,6 +30,8 @@ def swap(state: ClusterState, plan: Plan, ledger: Ledger, refused: Mapping[str, 
     """
     acted = {action.job for action in plan.actions if not isinstance(action, Wait)}
     waiting = [job for job in state.waiting if job.id in refused and job.id not in acted]
+    if not waiting:
+        return plan
     swaps = _Swaps(state, plan, ledger, now)
     for job in sorted(waiting, key=lambda job: (-job.priority, job.submitted_at, job.id)):
         whose = SHARES.get(refused[job.id].code)
