@@ -19,6 +19,8 @@ BESIDE_SCORES = 4.5  # bytes of a score that eager attention holds at once besid
 SCALED_LOGITS = frozenset(
     {"granite", "granitemoe", "granitemoeshared", "granitemoehybrid", "granite4-dense", "cohere", "cohere2"}
 )
+# Families that hand out logits in float32 (transformers 4.50 to 4.55, `modeling_granitemoe.py` and kin).
+WIDE_LOGITS = frozenset({"granitemoe", "granitemoeshared", "granitemoehybrid", "granite4-dense"})
 CAST_POWER = 6.0  # bytes of an input that autocast on GPUs keeps more where it computes powers in float32
 
 
@@ -79,6 +81,8 @@ def of_logits(c: ConfigTable) -> Array:
     few = np.minimum(c.peak_tokens, positions_at_once(c.vocab))
     positions = np.where(c.chunked, few, c.peak_tokens)
     blocks = 2.0 * np.where(c.chunked | c.float32 | c.cpu, 0.0, np.where(_scales_logits(c), 2.0, 1.0))
+    # A copy without its last position is too small a block for what comes next in float32.
+    blocks += np.where(c.counting & c.family.among(WIDE_LOGITS), 4.0, 0.0)
     kept: Array = (BYTES_PER_LOGIT + blocks) * c.vocab * positions + np.where(c.upcast, 2.0 * c.head, 0.0)
     return litgpt.instead(c, kept, litgpt.of_logits)
 

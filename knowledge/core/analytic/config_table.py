@@ -60,6 +60,7 @@ class ConfigTable:
     repeated: Mask  # keys and values are copied for all heads, as by kernels of GPUs before Ampere
     kept_inputs: Mask  # 4-bit layers keep their inputs, adapters or not
     litgpt: Mask  # LitGPT's own models and loop, in 16 bits
+    counting: Mask  # tokens predicted right are counted by a copy of the logits
     state_bytes: Array  # per trained parameter: weight, gradient, optimiser
     network_bytes_s: Array
     settings: Array  # those without a word of their own here, shape (n, k), as OTHER_SETTINGS lists them
@@ -196,6 +197,7 @@ def columns(
         repeated=np.array([stack.repeats(c, catalogue) for c in configs], dtype=bool),
         kept_inputs=np.array([stack.keeps_inputs(c) for c in configs], dtype=bool),
         litgpt=np.array([stack.is_litgpt(c) for c in configs], dtype=bool),
+        counting=np.array([stack.counts_accuracy(c) for c in configs], dtype=bool),
         settings=_settings(configs),
         **catalogue_columns.of_models(configs, catalogue),
         **catalogue_columns.of_gpus(configs, catalogue),

@@ -20,6 +20,8 @@ UNKNOWN_SOFTWARE = "unknown"
 LITGPT = "LitGPT"
 FREEING = (0, 43, 2)  # bitsandbytes from here on keeps no input of a 4-bit layer (its pull request 1270)
 WIDENING = "fms-acceleration"  # software whose FSDP keeps float32 between layers, as its peaks tell
+# fms-hf-tuning takes a TRL from here on (0.15 and later) that counts how many tokens are predicted right.
+COUNTING = (2, 8)
 # The usual values of settings that memory depends on. An attention of None is fused, as the GPU has it.
 USUAL: Mapping[str, tuple[Any, ...]] = {
     "optimizer_state": ("adamw-fp32", "adamw-bf16"),
@@ -65,6 +67,17 @@ def keeps_inputs(config: Config) -> bool:
     version = re.search(r"bitsandbytes (\d+)\.(\d+)\.(\d+)", config.software or "")
     kept = version is not None and tuple(map(int, version.groups())) < FREEING
     return kept and in_4_bits(config) and config.quantization in (None, "bnb-4bit")
+
+
+def counts_accuracy(config: Config) -> bool:
+    """Tell whether the loop counts tokens predicted right, by a copy of the logits.
+
+    TRL shifts them by one position, which leaves a batch of one sample where it is. LLMFineTuningBench names
+    its software, fms-hf-tuning, by version alone.
+    """
+    version = re.fullmatch(r"(?:fms-hf-tuning )?(\d+)\.(\d+)(?:\.\d+)*", config.software or "")
+    counting = version is not None and tuple(map(int, version.groups())) >= COUNTING
+    return counting and config.per_device_batch_size > 1
 
 
 def in_4_bits(config: Config) -> bool:

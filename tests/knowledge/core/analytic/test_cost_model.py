@@ -251,6 +251,22 @@ def test_logits_in_16_bits_have_a_block_of_their_own_and_scaled_ones_another() -
     assert each[3] < 2
 
 
+def test_counting_tokens_predicted_right_copies_logits_handed_out_in_float32() -> None:
+    """TRL copies all but each sample's last position, which moves nothing of a single sample."""
+    mixture = "ibm-granite/granite-3.1-3b-a800m-instruct"
+    two = replace(LORA, tokens_per_sample=2048, per_device_batch_size=2)
+    asked = [
+        replace(two, model_name=name, software=software, per_device_batch_size=batch)
+        for name in (mixture, LORA.model_name)
+        for software in ("3.0.0", "fms-hf-tuning 2.8.2", "2.7.1", None)
+        for batch in (1, 2)
+    ]
+    c = columns(asked, CATALOGUE)
+    each = cost_model.memory(c).logits / (c.vocab * c.peak_tokens)
+    assert each[:8].tolist() == [16, 20, 16, 20, 16, 16, 16, 16]
+    assert set(each[8:]) == {14}
+
+
 def test_our_trainer_computes_float32_in_full_and_others_may_use_tf32() -> None:
     other = replace(LLAMA, gpu_model="H100-SXM5-80GB", precision="float32")
     ours = replace(other, optimizer_state="adamw-fp32", chunked_loss=True)
