@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,13 +19,43 @@ TEXTS = [*sorted(ROOT.glob("*.md")), *PAGES[1:], *sorted((ROOT / "benchmarks").r
 LIFECYCLE = (ROOT / "docs" / "node-lifecycle.md").read_text()
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 WIDEST = 110
+PACKAGES = (
+    "portal", "scheduler", "knowledge", "trainer", "tests", "benchmarks", "templates", "docs", "requirements",
+)  # fmt: skip
+FOLDERS = {*PACKAGES, "core", "train", "agent", "loop", "services", "selectors", "simulator", "predict"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@cache
+def tree() -> tuple[str, ...]:
+    """All modules, and folders with a slash at the end."""
+    paths = [path for name in PACKAGES for path in (ROOT / name, *(ROOT / name).rglob("*"))]
+    kept = [path for path in paths if path.suffix == ".py" or path.is_dir()]
+    return tuple(f"/{path.relative_to(ROOT).as_posix()}{'/' * path.is_dir()}" for path in kept)
+
+
+def headings(page: Path) -> set[str]:
+    """As the fragments that lead to them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    links = {link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text())}
-    local = {link for link in links if link and "://" not in link}
-    assert [link for link in sorted(local) if not (page.parent / link).exists()] == []
+    lost = []
+    for link in set(re.findall(r"\]\(([^)\s]+)\)", page.read_text())):
+        name, _, fragment = link.partition("#")
+        place = page.parent / name if name else page
+        if "://" not in link and (not place.exists() or (fragment and fragment not in headings(place))):
+            lost.append(link)
+    assert lost == []
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_are_named_exist(page: Path) -> None:
+    """A page may leave out the folders that its subject makes plain; other projects' files are not ours."""
+    named = set(re.findall(r"`((?:\w+/)+(?:\w+\.py)?)`", page.read_text()))
+    ours = {name for name in named if name.split("/")[0] in FOLDERS}
+    assert {name for name in ours if not any(path.endswith(f"/{name}") for path in tree())} == set()
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))
@@ -73,3 +104,11 @@ def test_the_glossary_says_every_word_once() -> None:
     )
     outcomes = next(line for line in reported.splitlines() if line.startswith("| outcome |"))
     assert set(re.findall(r"`(\w+)`", outcomes)) == {str(outcome) for outcome in Outcome}
+
+
+def test_earlier_paths_lead_to_modules() -> None:
+    """Or to a class of one."""
+    rows = re.findall(r"^\| `[\w.]+` \| `([\w.]+)` \|$", GLOSSARY, re.MULTILINE)
+    modules = {path.strip("/").removesuffix(".py").replace("/", ".") for path in tree()}
+    assert len(rows) > 100
+    assert [name for name in rows if not {name, name.rpartition(".")[0]} & modules] == []
