@@ -85,7 +85,7 @@ def _solve(columns: Columns, among: Ints, left: Ints, gap: float) -> Solved:
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
 
-    alike = _alike(columns, among)
+    alike = groups_alike(columns, among)
     first = np.concatenate([jobs[0] for jobs in alike])
     of_group = np.repeat(np.arange(len(alike)), [len(jobs[0]) for jobs in alike])
     sizes = np.array([len(jobs) for jobs in alike], float)
@@ -109,7 +109,7 @@ def _solve(columns: Columns, among: Ints, left: Ints, gap: float) -> Solved:
     return Solved(chosen, in_time=found.status == 0)
 
 
-def _alike(columns: Columns, among: Ints) -> list[list[Ints]]:
+def groups_alike(columns: Columns, among: Ints) -> list[list[Ints]]:
     """Groups of jobs with the same costs and uses; of each job its columns."""
     offers = list(zip(columns.costs[among].tolist(), *columns.uses[:, among].tolist(), strict=True))
     starts = np.flatnonzero(np.diff(columns.jobs[among], prepend=-1)).tolist()

@@ -72,14 +72,14 @@ def test_many_jobs_that_are_alike_are_counted_and_not_told_apart(monkeypatch: py
         capacity=columns.capacity,
     )
     groups: list[int] = []
-    plain = exact._alike
+    plain = exact.groups_alike
 
     def counted(columns: Columns, among: Ints) -> list[list[Ints]]:
         found = plain(columns, among)
         groups.append(len(found))
         return found
 
-    monkeypatch.setattr(exact, "_alike", counted)
+    monkeypatch.setattr(exact, "groups_alike", counted)
     chosen = assign(alike)
     assert set(groups) == {1}
     assert len(set(alike.jobs[chosen])) == len(chosen)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from knowledge.core.domain.types import Goal, Option, all_priced
-from scheduler.core.divide import preferred
 from scheduler.core.divide.bundles import ANY, movable, possible_options
 from scheduler.core.divide.preferred import Preferred, preferred_options
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.remaining_work import known_rates
-from scheduler.core.types import ClusterState, JobInfo
+from scheduler.core.types import ClusterState, JobInfo, NodeInfo
 from tests.scheduler.core.clusters import cluster_states, job, node, option
 
 
@@ -42,22 +40,21 @@ def test_what_is_remembered_is_what_would_be_found(states: list[ClusterState]) -
         assert preferred_options(jobs, free, ANY) == {one.id: reference(one, free) for one in jobs}
 
 
-def test_a_job_is_looked_at_again_only_where_it_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[str] = []
-    find = preferred._preferred
-
-    def counted(one: JobInfo, allowed: list[Option]) -> Preferred:
-        looked.append(one.id)
-        return find(one, allowed)
-
-    monkeypatch.setattr(preferred, "_preferred", counted)
+def test_a_job_is_looked_at_again_only_where_it_changed() -> None:
     jobs = [job("a", option(), option("L40S", 2)), job("b", option(gpus=4))]
-    both = (node("n", 4), node("m", 2, model="L40S"))
-    for of, nodes in ((jobs, both), (jobs, both), (jobs, both[:1])):
-        preferred_options(of, FreeGpus(nodes), ANY)
-    assert looked == ["a", "b", "a"]  # nothing of b went away with the L40S
     other = [replace(jobs[0], goal=Goal.CHEAPEST), replace(jobs[1], options=(option(gpus=2),))]
-    preferred_options(other, FreeGpus(both[:1]), ANY)
-    assert looked[3:] == ["a", "b"]
-    preferred_options((), FreeGpus(both), ANY)
-    assert not preferred._found
+    both = (node("n", 4), node("m", 2, model="L40S"))
+    known: dict[str, Preferred] = {}
+
+    def looked_at(jobs: list[JobInfo], nodes: tuple[NodeInfo, ...]) -> set[str]:
+        found = preferred_options(jobs, FreeGpus(nodes), ANY)
+        new = {one for one in found if found[one] is not known.get(one)}
+        known.update(found)
+        return new
+
+    assert looked_at(jobs, both) == {"a", "b"}
+    assert looked_at(jobs, both) == set()
+    assert looked_at(jobs, both[:1]) == {"a"}  # nothing of b went away with the L40S
+    assert looked_at(other, both[:1]) == {"a", "b"}
+    assert looked_at([], both[:1]) == set()
+    assert looked_at(other, both[:1]) == {"a", "b"}  # jobs that are not asked for are forgotten
