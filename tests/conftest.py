@@ -17,6 +17,7 @@ from django.db.models.signals import post_migrate
 
 from knowledge.catalogue import portal_catalogue
 from tests.harness.databases import empty_by_deletion, mark_databases
+from tests.harness.servers import NotInstalled, Postgres
 
 
 def pytest_configure() -> None:
@@ -49,6 +50,17 @@ def _clean_cache() -> Iterator[None]:
     portal_catalogue.forget_entries()
     for cache in caches.all():
         cache.clear()
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    """A server of the module's own."""
+    try:
+        server = Postgres()
+    except NotInstalled as missing:
+        pytest.skip(f"no {missing} here")
+    yield server
+    server.remove()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -20,13 +20,14 @@ from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, DatasetFile, Epoch, Job, Node
 from scheduler.services.files.uploads import store_file
 from scheduler.services.jobs.verbs import submit_job
-from scheduler.services.nodes.price import set_price as change_price
+from scheduler.services.nodes.price import set_price
 from scheduler.services.nodes.register import update_facts
 from scheduler.services.web_beat import note_web_beat
 from scheduler.states import NodeState
 from tests.harness.fake_node import FakeNode, facts, joined
 from trainer.protocol_parsing import parse_facts
 
+FAST, CHEAP = "A100-SXM4-80GB", "L4"  # of `fast_and_cheap_nodes`
 _numbers = itertools.count(1)
 
 
@@ -51,6 +52,13 @@ def data_file(owner: User, rows: int = 20, *, filename: str = "data.jsonl") -> D
 def fake_node(*, name: str = "", **of_facts: Any) -> FakeNode:
     """A node that has joined."""
     return joined(admin(), name or f"node{next(_numbers)}", **of_facts)
+
+
+def fast_and_cheap_nodes() -> None:
+    """A fast, dear GPU and a slow, cheap one, each on a node of its own."""
+    for name, model, price in (("fast", FAST, 40.0), ("cheap", CHEAP, 0.1)):
+        fake_node(name=name, slots=1, model=model, memory_bytes=24 << 30)
+        Node.objects.filter(name=name).update(price_per_gpu_hour=price)
 
 
 def declare_sites(node: FakeNode, slots: int) -> None:
@@ -90,11 +98,11 @@ def own_runs(*, gpu_model: str, count: int) -> None:
         )  # fmt: skip
 
 
-def set_price(node: FakeNode | Node, price: float, *, now: datetime | None = None) -> None:
+def price_node(node: FakeNode | Node, price: float, *, now: datetime | None = None) -> None:
     """Set what a GPU hour costs on the node from now on."""
     row = Node.objects.get(pk=node.pk if isinstance(node, Node) else node.node_id)
     seen = row.price_per_gpu_hour
-    change_price(node=row, price=price, seen=seen, actor=admin(), now=now or database_now())
+    set_price(node=row, price=price, seen=seen, actor=admin(), now=now or database_now())
 
 
 def placed_job(node: FakeNode, **values: Any) -> Job:

@@ -83,12 +83,17 @@ def browser(person: User) -> Client:
 
 
 @pytest.fixture
-def admin_browser(person: User) -> Client:
-    """The browser of an administrator: `person`, made one."""
+def admin(person: User) -> User:
+    """`person`, made an administrator."""
     person.is_staff = True
     person.save()
+    return person
+
+
+@pytest.fixture
+def admin_browser(admin: User) -> Client:
     client = Client()
-    client.force_login(person)
+    client.force_login(admin)
     return client
 
 

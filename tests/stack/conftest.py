@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pytest_django import DjangoDbBlocker
@@ -81,3 +82,12 @@ def judged(stack: Stack) -> Iterator[Stack]:
     yield stack
     assert_all_hold(stack.alias)
     assert not stack.trainings()
+
+
+@pytest.fixture
+def policy_chosen(judged: Stack) -> Iterator[Any]:
+    def choose(name: str, **parameters: Any) -> None:
+        judged.admin.post("policy/", {"name": name, "reason": "test", "parameters": parameters})
+
+    yield choose
+    choose("fifo")

@@ -27,21 +27,11 @@ from portal.ops.launch.client import PortalClient
 from portal.ops.launch.processes import worker
 from scheduler.models import Attempt, Job
 from tests.harness.invariants import assert_all_hold
-from tests.harness.servers import NotInstalled, Postgres, Redis
+from tests.harness.servers import Postgres, Redis
 from tests.harness.stack import Stack, with_one_node
 from tests.stack.jobs import caught_with_a_checkpoint, ended, outcomes
 
 pytestmark = pytest.mark.stack
-
-
-@pytest.fixture(scope="module")
-def postgres(_rows_are_readable: None) -> Iterator[Postgres]:
-    try:
-        server = Postgres()
-    except NotInstalled as missing:
-        pytest.skip(f"no {missing} here")
-    yield server
-    server.remove()
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +42,7 @@ def counters() -> Iterator[Redis]:
 
 
 @pytest.fixture(scope="module")
-def production(postgres: Postgres, counters: Redis) -> Iterator[Stack]:
+def production(postgres: Postgres, counters: Redis, _rows_are_readable: None) -> Iterator[Stack]:
     yield from with_one_node(Stack(database_url=postgres.url, redis_url=counters.url))
 
 

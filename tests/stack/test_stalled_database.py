@@ -16,7 +16,7 @@ import pytest
 
 from portal.configuration import gunicorn
 from portal.ops.launch import preflight
-from tests.harness.servers import NotInstalled, Postgres, Redis
+from tests.harness.servers import Postgres, Redis
 from tests.harness.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -35,16 +35,6 @@ class Answer:
 
 
 Ask = Callable[[str], Answer]
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    try:
-        server = Postgres()
-    except NotInstalled as missing:
-        pytest.skip(f"no {missing} here")
-    yield server
-    server.remove()
 
 
 @pytest.fixture(scope="module")

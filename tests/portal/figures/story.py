@@ -54,7 +54,7 @@ class Story:
 
     def price(self, node: FakeNode, price: float) -> None:
         if self.priced:
-            world.set_price(node, price)
+            world.price_node(node, price)
             self.prices.append((self.clock.now, node.node_id, price))
 
     def options(self) -> list[Option]:

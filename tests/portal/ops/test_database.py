@@ -19,7 +19,7 @@ from portal.configuration.database import database
 from portal.postgresql.base import BoundedConnection
 from portal.postgresql.breaker import Breaker
 from portal.serving.queued import slow_s
-from tests.harness.servers import NotInstalled, Postgres
+from tests.harness.servers import Postgres
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 SHOW = "from django.conf import settings; print(settings.DATABASES['default']['OPTIONS']['timeout'])"
@@ -77,17 +77,12 @@ def test_while_nothing_answers_one_caller_at_a_time_may_ask() -> None:
 
 
 @pytest.fixture
-def patient() -> Iterator[BoundedConnection]:
-    """A connection to a server of its own, with three seconds of patience."""
-    try:
-        server = Postgres()
-    except NotInstalled as missing:
-        pytest.skip(f"no {missing} here")
-    made = BoundedConnection.connect(server.url)
+def patient(postgres: Postgres) -> Iterator[BoundedConnection]:
+    """A connection with three seconds of patience."""
+    made = BoundedConnection.connect(postgres.url)
     made.patience_s = 3.0
     yield made
     made.close()
-    server.remove()
 
 
 def sleep(there: BoundedConnection, seconds: float) -> None:

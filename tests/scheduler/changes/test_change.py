@@ -17,23 +17,21 @@ from scheduler.loop import leadership
 from scheduler.loop.apply import apply
 from scheduler.loop.snapshot import take_snapshot
 from scheduler.loop.tick import tick
-from scheduler.models import Job, Node
+from scheduler.models import Job
 from scheduler.selectors.figures.promise import is_renewed
 from scheduler.services.jobs.change import change_job
 from scheduler.services.jobs.verbs import pause_job, resume_job
 from tests.harness import world
+from tests.harness.world import CHEAP, FAST
 from tests.portal.conftest import token_client
 
 pytestmark = pytest.mark.django_db
-FAST, CHEAP = "A100-SXM4-80GB", "L4"
 
 
 @pytest.fixture
 def owner() -> User:
     """Someone whose cluster has a fast, dear GPU and a slow, cheap one."""
-    for name, model, price in (("fast", FAST, 40.0), ("cheap", CHEAP, 0.1)):
-        world.fake_node(name=name, slots=1, model=model, memory_bytes=24 << 30)
-        Node.objects.filter(name=name).update(price_per_gpu_hour=price)
+    world.fast_and_cheap_nodes()
     return world.user("ada")
 
 

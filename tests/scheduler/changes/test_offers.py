@@ -22,18 +22,16 @@ from scheduler.services.jobs.verbs import cancel_job
 from scheduler.services.quotas import QuotaValues, set_quotas
 from scheduler.services.windows import WindowValues, add_window
 from tests.harness import world
+from tests.harness.world import CHEAP, FAST
 from tests.portal.conftest import token_client
 
 pytestmark = pytest.mark.django_db
-FAST, CHEAP = "A100-SXM4-80GB", "L4"
 
 
 @pytest.fixture
 def owner() -> User:
     """Someone whose first job holds the fast GPU, while the slow one is idle."""
-    for name, model, price in (("fast", FAST, 40.0), ("cheap", CHEAP, 0.1)):
-        world.fake_node(name=name, slots=1, model=model, memory_bytes=24 << 30)
-        Node.objects.filter(name=name).update(price_per_gpu_hour=price)
+    world.fast_and_cheap_nodes()
     ada = world.user("ada")
     ask(ada)
     assert tick().started == 1

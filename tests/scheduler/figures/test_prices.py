@@ -154,7 +154,7 @@ def priced_job(price: float) -> tuple[Job, Node]:
     """An ended job on a node that had this price."""
     node = world.fake_node()
     if price:
-        world.set_price(node, price)
+        world.price_node(node, price)
     job = world.placed_job(node)
     node.end(node.take_up(), "succeeded", result())
     Allocation.objects.update(released_at=NOON + HOUR, allocated_at=NOON)
@@ -164,7 +164,7 @@ def priced_job(price: float) -> tuple[Job, Node]:
 
 def test_a_price_that_is_set_later_gives_an_ended_job_no_cost() -> None:
     job, node = priced_job(0.0)
-    world.set_price(node, 1.5)
+    world.price_node(node, 1.5)
     assert job_costs([job], LATER) == {}
     assert_sound()
 
@@ -172,7 +172,7 @@ def test_a_price_that_is_set_later_gives_an_ended_job_no_cost() -> None:
 def test_a_price_that_is_taken_away_leaves_what_was_spent() -> None:
     job, node = priced_job(2.0)
     gpus = Allocation.objects.count()
-    world.set_price(node, 0.0)
+    world.price_node(node, 0.0)
     assert job_costs([job], LATER)[job.pk].amount == pytest.approx(2.0 * gpus)
     of_attempts = totals(gpu_costs(Allocation.objects.all(), LATER), lambda one: one.attempt)
     assert of_attempts == {job.attempts.get().pk: job_costs([job], LATER)[job.pk]}

@@ -35,7 +35,7 @@ def compared(job: Job) -> dict[str, PredictedAndActual]:
 @pytest.mark.parametrize("outcome", ["succeeded", "error"])
 def test_only_a_whole_run_is_judged_by_its_length(outcome: str) -> None:
     node = world.fake_node()
-    world.set_price(node, 1.0)
+    world.price_node(node, 1.0)
     job = promised_job(node)
     node.end(node.take_up(), outcome, result(tokens_per_s=150.0))
     lines = compared(job)
@@ -63,13 +63,13 @@ def test_a_price_that_came_later_gives_a_cost_that_is_not_judged() -> None:
     order = node.take_up()
     assert "cost" not in compared(job)
     world.age_starts(1800, of=job)
-    world.set_price(node, 2.0)
+    world.price_node(node, 2.0)
     world.age_starts(1800, of=job)
     line = compared(job)["cost"]
     hours = PROMISE.duration_s.value / 3600
     assert (line.value, line.priced_later, line.inside) == (pytest.approx(2.0 * hours), True, None)
     node.end(order, "succeeded", result(tokens_per_s=150.0))
-    world.set_price(node, 50.0)
+    world.price_node(node, 50.0)
     line = compared(job)["cost"]
     assert (line.value, line.inside) == (pytest.approx(2.0 * hours), None)
     assert line.actual is not None

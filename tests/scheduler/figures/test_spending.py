@@ -29,7 +29,7 @@ def ended_job(price: float, *, team: Team | None = None) -> Job:
     """A job on a node of its own that held one GPU from noon for two hours."""
     node = world.fake_node(slots=1)
     if price:
-        world.set_price(node, price)
+        world.price_node(node, price)
     job = world.placed_job(node)
     Job.objects.filter(pk=job.pk).update(team=team)
     node.end(node.take_up(), "succeeded", result())

@@ -18,17 +18,15 @@ from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Job, Node
 from tests.harness import world
+from tests.harness.world import CHEAP, FAST
 
 pytestmark = pytest.mark.django_db
-FAST, CHEAP = "A100-SXM4-80GB", "L4"
 
 
 @pytest.fixture
 def owner() -> User:
     """Someone whose cluster has a fast, dear GPU and a slow, cheap one."""
-    for name, model, price in (("fast", FAST, 40.0), ("cheap", CHEAP, 0.1)):
-        world.fake_node(name=name, slots=1, model=model, memory_bytes=24 << 30)
-        Node.objects.filter(name=name).update(price_per_gpu_hour=price)
+    world.fast_and_cheap_nodes()
     return world.user()
 
 

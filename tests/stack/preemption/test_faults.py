@@ -19,15 +19,6 @@ BEGUN = ("assigned", "starting")
 Rows = Callable[[], bool]
 
 
-@pytest.fixture
-def policy_chosen(judged: Stack) -> Iterator[Any]:
-    def choose(name: str, **parameters: Any) -> None:
-        judged.admin.post("policy/", {"name": name, "reason": "test", "parameters": parameters})
-
-    yield choose
-    choose("fifo")
-
-
 @pytest.fixture(scope="module")
 def longer_loss(stack: Stack) -> float:
     """The final loss of the job when nothing happens to it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,15 +14,6 @@ pytestmark = pytest.mark.stack
 LONGER = {**LONG, "max_steps": 300}
 # Queues that end after seconds, so that jobs of seconds sink through them.
 FAST = {"limits_gpu_s": [4.0, 1e6], "promotion": 0, "min_run_s": 1.0, "limit": 1}
-
-
-@pytest.fixture
-def policy_chosen(judged: Stack) -> Iterator[Any]:
-    def choose(name: str, **parameters: Any) -> None:
-        judged.admin.post("policy/", {"name": name, "reason": "test", "parameters": parameters})
-
-    yield choose
-    choose("fifo")
 
 
 def test_two_jobs_preempt_each_other_and_learn_the_same(judged: Stack, policy_chosen: Any) -> None:

@@ -13,20 +13,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.harness.servers import NotInstalled, Postgres
+from tests.harness.servers import Postgres
 from tests.portal.ops.backup.portal_process import Portal
 
 Portals = tuple[Portal, Portal]
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    try:
-        server = Postgres()
-    except NotInstalled as missing:
-        pytest.skip(f"no {missing} here")
-    yield server
-    server.remove()
 
 
 POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.slow)  # two databases are filled

@@ -18,13 +18,6 @@ ADD = "/admin/scheduler/policychoice/add/"
 MARKUP = "<script>alert(1)</script>"
 
 
-@pytest.fixture
-def admin(person: User) -> User:
-    person.is_staff = True
-    person.save()
-    return person
-
-
 def test_every_policy_is_said_in_one_sentence() -> None:
     summaries = [policy.description.summary for policy in POLICIES.values()]
     assert all(text.endswith(".") and text.count(". ") == 0 for text in summaries)

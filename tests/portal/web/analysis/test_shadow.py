@@ -17,13 +17,6 @@ from tests.harness import world
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def admin(person: User) -> User:
-    person.is_staff = True
-    person.save()
-    return person
-
-
 def test_an_administrator_puts_a_policy_on_probation_compares_and_ends_it(
     browser: Client, admin: User
 ) -> None:

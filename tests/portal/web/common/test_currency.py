@@ -22,7 +22,7 @@ def node(settings: LazySettings) -> FakeNode:
     """A node with a price, on a portal that counts in euros."""
     settings.CURRENCY = "EUR"
     made = world.fake_node()
-    world.set_price(made, 2.0)
+    world.price_node(made, 2.0)
     return made
 
 

@@ -38,13 +38,6 @@ class Sent:
 
 
 @pytest.fixture
-def admin(person: User) -> User:
-    person.is_staff = True
-    person.save()
-    return person
-
-
-@pytest.fixture
 def forms(admin: User) -> dict[str, Sent]:
     node, team = world.fake_node(), Team.objects.create(name="Linguists")
     eve = world.user("eve")

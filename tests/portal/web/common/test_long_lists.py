@@ -21,13 +21,6 @@ LISTS = ("/users/", "/teams/", "/tokens/", "/audit/", "/policy/", "/history/", "
 
 
 @pytest.fixture
-def admin(person: User) -> User:
-    person.is_staff = True
-    person.save()
-    return person
-
-
-@pytest.fixture
 def crowd(admin: User) -> Team:
     """So many users, teams, tokens, entries of the record, and a team of everybody."""
     now = timezone.now()

@@ -80,7 +80,7 @@ def test_what_has_not_changed_is_not_sent_again(browser: Client, person: User) -
 
 def test_what_a_job_cost_is_shown_where_nodes_have_a_price(browser: Client, person: User) -> None:
     node = world.fake_node()
-    world.set_price(node, 3600.0)
+    world.price_node(node, 3600.0)
     job = world.placed_job(node, owner=person, params={"number_gpus": 1})
     assert "about</span>" in jobs(browser)
     order = next(iter(node.orders.values()))

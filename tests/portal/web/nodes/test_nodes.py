@@ -17,13 +17,6 @@ from tests.harness import world
 from tests.harness.fake_node import result
 
 
-@pytest.fixture
-def admin(person: User) -> User:
-    person.is_staff = True
-    person.save()
-    return person
-
-
 def page(client: Client, path: str) -> str:
     return client.get(path).content.decode()
 

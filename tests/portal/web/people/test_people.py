@@ -17,13 +17,6 @@ ADMIN_PAGES = ("/users/", "/users/1/", "/audit/")
 MARKUP = "<script>alert(1)</script>"
 
 
-@pytest.fixture
-def admin(person: User) -> User:
-    person.is_staff = True
-    person.save()
-    return person
-
-
 def actions() -> list[str]:
     return list(AuditEntry.objects.order_by("pk").values_list("action", flat=True))
 
