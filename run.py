@@ -121,7 +121,7 @@ class Environment:
 
     def pip(self, what: str, *arguments: str) -> None:
         command = [str(self.python), "-m", "pip", "install", "-qq", *arguments]
-        with Progress(f"Installing {what} into {self.folder.name}"):
+        with ProgressLine(f"Installing {what} into {self.folder.name}"):
             done = subprocess.run(command, env=PIP_ENV, capture_output=True, text=True)
         if done.returncode:
             raise SetupFailed(
@@ -129,7 +129,7 @@ class Environment:
             )
 
 
-class Progress:
+class ProgressLine:
     """One line that says what is going on and how long it took."""
 
     def __init__(self, text: str) -> None:
@@ -180,7 +180,7 @@ def install_torch(environment: Environment) -> None:
     print("This machine has no NVIDIA GPU, so the CPU build (about 200 MB) is tried first.")
     environment.pip("uv", "uv")
     command = [str(environment.python), "-m", "uv", "pip", "install", "-q", "-p", str(environment.python)]
-    with Progress(f"Installing {TORCH} for CPUs"):
+    with ProgressLine(f"Installing {TORCH} for CPUs"):
         if (
             subprocess.run([*command, "--torch-backend=cpu", TORCH], stderr=subprocess.DEVNULL).returncode
             == 0

@@ -12,7 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = ("portal", "scheduler", "knowledge", "trainer")
-FOLDERS = (*PRODUCT, "tests", "benchmarks", "templates", "static", "docs")
+OURS = (*PRODUCT, "tests", "benchmarks")
+FOLDERS = (*OURS, "templates", "static", "docs")
 MOST_FILES = 15
 LONGEST_FILE, LONGEST_FUNCTION = 300, 50
 LONGEST_FIRST_LINE = 80
@@ -28,12 +29,12 @@ class SourceFile:
     place: str
     text: str
     classes: list[str] = field(default_factory=list)  # at the file's top
-    renamed: list[tuple[int, str | None]] = field(default_factory=list)  # names of the product
+    renamed: list[tuple[int, str | None]] = field(default_factory=list)  # names of ours
     functions: list[tuple[int, int]] = field(default_factory=list)  # with their lengths
     docstrings: list[tuple[int, str]] = field(default_factory=list)
 
     def note(self, node: ast.AST) -> None:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in PRODUCT:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in OURS:
             self.renamed += [
                 (node.lineno, alias.asname) for alias in node.names if alias.asname not in {None, alias.name}
             ]
@@ -62,22 +63,21 @@ def modules(*folders: str) -> Iterator[Path]:
 
 
 def test_no_class_name_is_given_twice() -> None:
-    """Classes within others, private ones and Django's commands are named by where they stand."""
+    """Classes within others and Django's commands are named by where they stand."""
     places: dict[str, list[str]] = defaultdict(list)
-    for path in modules():
+    for path in (*modules(), ROOT / "run.py"):
         if "commands" not in path.parts:
             for name in read(path).classes:
-                if not name.startswith("_"):
-                    places[name].append(read(path).place)
+                places[name].append(read(path).place)
     assert places
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
-def test_names_of_the_product_are_imported_as_they_are() -> None:
+def test_names_of_ours_are_imported_as_they_are() -> None:
     """Two things of one name would need two names where both are used; Celery looks for `celery_app`."""
     renamed = {
         f"{file.place}:{line}": name
-        for file in map(read, modules())
+        for file in map(read, modules(*OURS))
         for line, name in file.renamed
         if name != "celery_app"
     }
@@ -99,7 +99,7 @@ def test_no_folder_holds_more_files_than_a_reader_takes_in() -> None:
 
 
 def test_files_and_functions_are_short() -> None:
-    files = [read(path) for path in (*modules(*PRODUCT, "tests", "benchmarks"), ROOT / "run.py")]
+    files = [read(path) for path in (*modules(*OURS), ROOT / "run.py")]
     long = {file.place: lines for file in files if (lines := file.text.count("\n")) > LONGEST_FILE}
     long |= {
         f"{file.place}:{line}": lines
@@ -122,7 +122,7 @@ def test_the_first_line_of_each_docstring_is_short() -> None:
 
 
 def test_docstrings_and_comments_begin_with_the_thing_they_are_about() -> None:
-    files = [*modules(*PRODUCT, "tests", "benchmarks"), ROOT / "run.py"]
+    files = [*modules(*OURS), ROOT / "run.py"]
     assert {place: text for place, text in docstrings(files) if RELATIVE.search(text)} == {}
     commented = {file.place: RELATIVE_COMMENT.findall(file.text) for file in map(read, files)}
     assert {place: found for place, found in commented.items() if found} == {}

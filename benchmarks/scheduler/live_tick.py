@@ -184,27 +184,27 @@ def ticks(change: Callable[[], None], repeats: int) -> list[tuple[Timed, int]]:
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
-    from scheduler.loop import tick as loop
+    from scheduler.loop import tick
 
-    kept = loop.record
+    kept = tick.record
     modes = (kept, lambda *_: None)
     times: tuple[list[Timed], list[Timed]] = ([], [])
     queries = [0, 0]
     for number in range(repeats + 2):
         for mode, record in enumerate(modes):
-            loop.record = record  # type: ignore[assignment]
+            tick.record = record  # type: ignore[assignment]
             change()
             if number == 0:  # writes the reasons once, and meets each option for the first time
-                loop.tick()
+                tick.tick()
             elif number == 1:
                 with CaptureQueriesContext(connection) as found:
-                    loop.tick()
+                    tick.tick()
                 queries[mode] = len(found)
             else:
                 began = Timed.now()
-                assert loop.tick().ran
+                assert tick.tick().ran
                 times[mode].append(Timed.since(began))
-    loop.record = kept
+    tick.record = kept
     return [(Timed(*map(median, zip(*times[mode], strict=True))), queries[mode]) for mode in (0, 1)]
 
 

@@ -132,8 +132,8 @@ def peaks(rng: np.random.Generator) -> tuple[Array, bool, float]:
 
 def record(index: int, folder: Path) -> None:
     """Train a built-in model with settings drawn from the index, and print the seconds of its steps."""
+    import tests.trainer.runs
     from tests.trainer.runs import PARAMS
-    from tests.trainer.runs import Run as Training
 
     rng = random.Random(index)
     shortest, longest = rng.choice([(30, 60), (20, 200), (40, 400), (100, 120)])
@@ -147,7 +147,9 @@ def record(index: int, folder: Path) -> None:
         "seed": index,
     }
     model = rng.choice(["builtin/tiny-llama", "builtin/tiny-qwen"])
-    training = Training(folder / str(index), folder / "models", params={**PARAMS, **settings}, model=model)
+    training = tests.trainer.runs.Run(
+        folder / str(index), folder / "models", params={**PARAMS, **settings}, model=model
+    )
     training.write(rows=rows).start().communicate()
     for event in training.events("step"):
         print(f"{index},{event['step']},{event['total_steps']},{event['step_s']:.4g}", flush=True)

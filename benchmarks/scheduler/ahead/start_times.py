@@ -43,7 +43,7 @@ from scheduler.core.ahead.play_input import PastArrivals, PlayInput
 from scheduler.core.policies import POLICIES
 from scheduler.core.types import ClusterState, JobInfo
 from scheduler.services.forecasts.cpu_budget import CpuBudget
-from tests.scheduler.core.clusters import job as waiting_job
+from tests.scheduler.core import clusters
 from tests.scheduler.core.clusters import node, option
 
 TRACES = ("venus", "philly", "pai")
@@ -237,7 +237,7 @@ def thousand(policies: list[str]) -> None:
 
 def _drawn(rng: random.Random, name: str, at: float) -> JobInfo:
     duration_s, gpus = rng.lognormvariate(7.5, 1.2), rng.choice([1, 1, 2, 4, 8])
-    return waiting_job(name, with_bounds(option(gpus=gpus, duration_s=duration_s), ERROR), at=at)
+    return clusters.job(name, with_bounds(option(gpus=gpus, duration_s=duration_s), ERROR), at=at)
 
 
 if __name__ == "__main__":

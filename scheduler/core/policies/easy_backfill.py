@@ -139,12 +139,12 @@ class EasyQueue:
         if not self.ranking:
             self.promise = None
             return ()
-        walk = _Walk(self, now)
+        walk = _EasyWalk(self, now)
         self.promise = walk.run(iter(self.ranking))
         return (*(start for _, start in walk.started), *walk.waits)
 
 
-class _Walk:
+class _EasyWalk:
     """One decision."""
 
     def __init__(self, queue: EasyQueue, now: float) -> None:

@@ -62,13 +62,13 @@ class TopologyAware:
 
         Jobs of lower priority are stopped where that gives close GPUs.
         """
-        walk = _Walk(state, now, self)
+        walk = _TopologyWalk(state, now, self)
         for job in sorted(state.waiting, key=lambda job: (-job.priority, job.submitted_at, job.id)):
             walk.decide(job)
         return Plan((*walk.stopped, *walk.started, *walk.waits), state.memory)
 
 
-class _Walk:
+class _TopologyWalk:
     def __init__(self, state: ClusterState, now: float, policy: TopologyAware) -> None:
         self.now, self.policy, self.explain = now, policy, state.explain
         self.free = FreeGpus(state.nodes, policy.rules.placement)

@@ -27,7 +27,7 @@ def advance(
     """
     if now <= world.at:
         return
-    turn = _Turn(world, cluster, policy)
+    turn = _ShadowTurn(world, cluster, policy)
     arrivals = turn.meet(known)
     turn.decide()
     for number in count(1):
@@ -41,7 +41,7 @@ def advance(
     world.at = now
 
 
-class _Turn:
+class _ShadowTurn:
     def __init__(self, world: ShadowState, cluster: ClusterState, policy: Policy) -> None:
         self.world, self.cluster, self.policy, self.now = world, cluster, policy, world.at
         self.nodes = Nodes(cluster.nodes)

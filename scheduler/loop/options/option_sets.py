@@ -22,7 +22,7 @@ class PackedOptions(NamedTuple):
     stored: bytes
 
 
-class _Noted(NamedTuple):
+class _StoredSets(NamedTuple):
     """Digests whose rows are known to be stored and noted for the day.
 
     They are known as of a decision that this process has kept.
@@ -36,7 +36,7 @@ class _Noted(NamedTuple):
 # By the options' identities: most are the same from tick to tick. An entry holds its options, so that no
 # other object has their identity.
 _packed: dict[tuple[int, ...], PackedOptions] = {}
-_noted: _Noted | None = None
+_noted: _StoredSets | None = None
 
 
 def pack_all(state: ClusterState) -> dict[str, PackedOptions]:
@@ -71,7 +71,7 @@ def store(options: Mapping[str, PackedOptions], decision: Decision, before: Deci
     names = sorted(rows.keys() - known)
     for start in range(0, len(names), SLICE):
         _note({name: rows[name] for name in names[start : start + SLICE]}, today)
-    _noted = _Noted(decision.pk, decision.at, frozenset(rows))
+    _noted = _StoredSets(decision.pk, decision.at, frozenset(rows))
 
 
 def _note(rows: Mapping[str, bytes], today: date) -> None:

@@ -20,7 +20,7 @@ NOTED = {
 }
 
 
-class _Noted(NamedTuple):
+class _NotedAct(NamedTuple):
     """An act as its event tells it."""
 
     at: datetime
@@ -45,12 +45,12 @@ def past_acts(jobs: Collection[str], begin: datetime, end: datetime) -> tuple[Ac
     )
 
 
-def _noted(begin: datetime, end: datetime) -> list[_Noted]:
+def _noted(begin: datetime, end: datetime) -> list[_NotedAct]:
     paused, queued = Q(new=JobState.PAUSED), Q(old=JobState.PAUSED, new=JobState.QUEUED)
     events = JobEvent.objects.filter(Q(kind__in=NOTED) | Q(kind=JobEventKind.STATE) & (paused | queued))
     rows = events.filter(at__gte=begin, at__lte=end).order_by("at", "pk")
     return [
-        _Noted(
+        _NotedAct(
             at,
             job,
             NOTED.get(JobEventKind(kind)) or (ActKind.PAUSE if new == JobState.PAUSED else ActKind.RESUME),

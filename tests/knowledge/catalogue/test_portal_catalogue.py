@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from uuid import uuid4
 import pytest
 from django.core.management import call_command
 
-from knowledge.catalogue import portal_catalogue as module
+from knowledge.catalogue.hf_config_reading import local_config
 from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.domain.config_space import refused
 from knowledge.core.domain.types import Workload
@@ -40,13 +39,12 @@ def folder(tmp_path: Path, settings: Any) -> str:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The folders that were looked at."""
     seen: list[str] = []
-    read: Callable[[str], Path | None] = module.local_config
 
     def looking(name: str) -> Path | None:
         seen.append(name)
-        return read(name)
+        return local_config(name)
 
-    monkeypatch.setattr(module, "local_config", looking)
+    monkeypatch.setattr("knowledge.catalogue.portal_catalogue.local_config", looking)
     return seen
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from knowledge.importing import hub as hub_module
 from knowledge.models import Execution
 from portal.accounts.models import AuditEntry
 from tests.harness.hub import COMMIT, Hub, serving
@@ -162,7 +161,7 @@ def test_a_data_set_without_a_table_says_what_it_has(hub: Hub) -> None:
 
 
 def test_more_than_the_bound_is_not_read(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub_module, "LARGEST", 100)
+    monkeypatch.setattr("knowledge.importing.hub.LARGEST", 100)
     with pytest.raises(CommandError, match="larger than the 100 bytes"):
         load()
 

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 import redis as client
-from django.core.cache import caches
+from django.core import cache
 from rest_framework.settings import api_settings
 from rest_framework.test import APIClient
 from rest_framework.throttling import SimpleRateThrottle
 
-from portal.configuration.caches import ANSWER_WITHIN_S, redis_address
-from portal.configuration.caches import caches as caches_of
+from portal.configuration.caches import ANSWER_WITHIN_S, caches, redis_address
 from portal.limits import counters
 from tests.harness.servers import NotInstalled, Redis
 
@@ -27,11 +26,11 @@ def redis(settings: Any) -> Iterator[Redis]:
         server = Redis()
     except NotInstalled as missing:
         pytest.skip(f"no {missing} here")
-    settings.CACHES = caches_of(server.url)
+    settings.CACHES = caches(server.url)
     yield server
     server.popen.send_signal(signal.SIGCONT)
     server.remove()
-    settings.CACHES = caches_of("")
+    settings.CACHES = caches("")
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +42,7 @@ def _two_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_web_processes_count_together(api: APIClient, redis: Redis, settings: Any) -> None:
     assert [api.get("/api/me/").status_code for _ in range(2)] == [200, 200]
-    settings.CACHES = caches_of(redis.url)  # as another process would see it: new connections, no memory
+    settings.CACHES = caches(redis.url)  # as another process would see it: new connections, no memory
     assert api.get("/api/me/").status_code == 429
     keys = client.Redis.from_url(redis.url).keys()
     assert keys, "nothing was counted in Redis"
@@ -98,5 +97,5 @@ def test_the_broker_also_counts_where_it_is_a_redis(broker: str, expected: str) 
 
 
 def test_nothing_read_from_redis_is_ever_unpickled(redis: Redis) -> None:
-    caches["counters"].set("seen", [1.5])
+    cache.caches["counters"].set("seen", [1.5])
     assert client.Redis.from_url(redis.url).get("foretune:1:seen") == b"[1.5]"

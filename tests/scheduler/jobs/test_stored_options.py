@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from knowledge.core.domain import option_json as layouts
-from knowledge.core.domain.option_json import option_json, read_option
+from knowledge.core.domain import option_json
+from knowledge.core.domain.option_json import read_option
 from scheduler.loop.options.option_cache import options_of
 from scheduler.models import Attempt, Job
 from scheduler.selectors.analysis import track_record
@@ -35,8 +35,8 @@ def rows_of_version_1() -> dict[str, Any]:
 
 
 def test_an_option_comes_back_with_the_version_of_its_layout() -> None:
-    stored = json.loads(json.dumps(option_json(OPTION)))
-    assert stored["version"] == layouts.VERSION
+    stored = json.loads(json.dumps(option_json.option_json(OPTION)))
+    assert stored["version"] == option_json.VERSION
     assert read_option(stored) == OPTION
     assert "version" not in OPTION.as_json()
 
@@ -60,9 +60,9 @@ def test_a_field_that_was_renamed_since_is_found(monkeypatch: pytest.MonkeyPatch
     def upgrade(layout: dict[str, Any]) -> dict[str, Any]:
         return {("tokens_per_second" if name == "rate" else name): value for name, value in layout.items()}
 
-    monkeypatch.setattr(layouts, "VERSION", 2)
-    monkeypatch.setattr(layouts, "UPGRADES", {1: upgrade})
-    stored = option_json(OPTION)
+    monkeypatch.setattr(option_json, "VERSION", 2)
+    monkeypatch.setattr(option_json, "UPGRADES", {1: upgrade})
+    stored = option_json.option_json(OPTION)
     old = {("rate" if name == "tokens_per_second" else name): value for name, value in stored.items()}
     assert read_option({**old, "version": 1}) == read_option(stored) == OPTION
     del old["version"]
@@ -71,16 +71,16 @@ def test_a_field_that_was_renamed_since_is_found(monkeypatch: pytest.MonkeyPatch
 
 def test_the_layout_of_a_later_release_is_refused() -> None:
     with pytest.raises(ValueError, match="upgrade the portal"):
-        read_option({**option_json(OPTION), "version": layouts.VERSION + 1})
+        read_option({**option_json.option_json(OPTION), "version": option_json.VERSION + 1})
 
 
 def test_every_version_has_a_way_to_the_next() -> None:
-    assert set(layouts.UPGRADES) == set(range(1, layouts.VERSION))
+    assert set(option_json.UPGRADES) == set(range(1, option_json.VERSION))
 
 
 @pytest.mark.parametrize("path", QUERIED, ids=".".join)
 def test_what_queries_look_into_is_where_they_look(path: tuple[str, ...]) -> None:
-    value: Any = option_json(OPTION)
+    value: Any = option_json.option_json(OPTION)
     for name in path:
         value = value[name]
     assert value is not None

@@ -17,8 +17,8 @@ from portal.clock import database_now
 from scheduler.errors import BadParameters, Conflict, IllegalTransition, NotFound
 from scheduler.models import Calibration, Job, Node
 from scheduler.selectors.cluster.calibrations import calibrations, get_calibration
-from scheduler.services.calibration import advance as moving
-from scheduler.services.calibration.advance import AT_ONCE, CalibrationReplaced, advance, advance_all
+from scheduler.services.calibration import advance
+from scheduler.services.calibration.advance import AT_ONCE, CalibrationReplaced, advance_all
 from scheduler.services.calibration.request import CalibrationRequest, cancel_calibration, request_calibration
 from scheduler.states import CALIBRATION_TRANSITIONS, CalibrationState, JobState
 from tests.harness import world
@@ -49,7 +49,7 @@ def test_a_calibration_moves_as_its_table_says_and_ends_in_its_outcome(node: Fak
         for to in set(CalibrationState) - following:
             made.state = old
             with pytest.raises(IllegalTransition, match=f"is {old} cannot become {to}"):
-                moving.move(made, to)
+                advance.move(made, to)
     row = Calibration.objects.filter(pk=made.pk)
     stopping = {"state": CalibrationState.STOPPING, "outcome": CalibrationState.DONE}
     for wrong in (
@@ -90,10 +90,10 @@ def test_workers_run_all_of_the_plan_a_few_at_a_time_and_compare_the_errors(node
 def test_of_two_workers_that_see_the_same_state_one_submits_nothing(node: FakeNode) -> None:
     made = ask(node)
     twin = Calibration.objects.select_related("requested_by", "file", "node").get(pk=made.pk)
-    advance(made, now=database_now())
+    advance.advance(made, now=database_now())
     before = Job.objects.count()
     with pytest.raises(CalibrationReplaced):
-        moving.submit_next(twin, [moving.Config(**twin.plan[0])], database_now())
+        advance.submit_next(twin, [advance.Config(**twin.plan[0])], database_now())
     assert Job.objects.count() == before == AT_ONCE
 
 
@@ -207,7 +207,7 @@ def test_errors_that_cannot_be_computed_do_not_keep_it_open(
     def fails(*_: object) -> None:
         raise RecommendationFailed("no predictor")
 
-    monkeypatch.setattr(moving, "errors_of", fails)
+    monkeypatch.setattr(advance, "errors_of", fails)
     made = ask(node, runs=1)
     advance_all(now=lambda: made.until)
     assert (now_of(made).state, now_of(made).error_before) == ("done", None)

@@ -18,7 +18,7 @@ from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.quotas.admission import decide
 from scheduler.core.types import Action, ClusterState, Plan, Preempt, Resize, Start
 from tests.harness.environment import examples
-from tests.scheduler.core import test_properties as rules
+from tests.scheduler.core import test_properties
 from tests.scheduler.core.clusters import MODELS, cluster_states
 
 TEAM = st.sampled_from(["", "a", "b"])
@@ -53,12 +53,12 @@ rules_of_three = st.sampled_from([False, False, True])
 
 @pytest.mark.parametrize("name", LIVE)
 @given(state=limited_clusters())
-@settings(rules.random_clusters, max_examples=examples(20))
+@settings(test_properties.random_clusters, max_examples=examples(20))
 def test_no_start_exceeds_a_limit(name: str, state: ClusterState) -> None:
     plan = decide(POLICIES[name], state, 0.0)
-    rules.no_gpu_has_two_holders_and_gangs_stay_whole(name, state, plan)
-    rules.every_waiting_job_gets_one_answer_and_running_ones_keep_their_rights(name, state, plan)
-    rules.nobody_is_evicted_for_a_lower_priority(in_whole_classes(state), plan)
+    test_properties.no_gpu_has_two_holders_and_gangs_stay_whole(name, state, plan)
+    test_properties.every_waiting_job_gets_one_answer_and_running_ones_keep_their_rights(name, state, plan)
+    test_properties.nobody_is_evicted_for_a_lower_priority(in_whole_classes(state), plan)
     assert decide(POLICIES[name], state, 0.0) == plan
     for action in plan.actions:
         if isinstance(action, Start):

@@ -31,8 +31,8 @@ from tests.harness import world
 from tests.harness.fake_node import FakeNode, step
 from tests.harness.invariants import assert_sound
 from tests.scheduler.core.clusters import job, node, option, running
+from tests.scheduler.simulator import worlds
 from tests.scheduler.simulator.worlds import finishes, play
-from tests.scheduler.simulator.worlds import job as trace_job
 from trainer.protocol import ClaimOrder
 
 HOUR_S = 3600
@@ -202,10 +202,10 @@ def test_a_queue_played_ahead_keeps_limits() -> None:
 @pytest.mark.parametrize("policy", ["fifo", "easy"])
 def test_the_simulator_keeps_limits_and_cancels_what_comes_after(policy: str) -> None:
     jobs = [
-        trace_job("long", runs_s=500.0, max_run_s=200.0),
-        trace_job("after", 1.0, after="long"),
-        trace_job("next", 2.0),
-        trace_job("fits", 3.0, max_run_s=100.0),
+        worlds.job("long", runs_s=500.0, max_run_s=200.0),
+        worlds.job("after", 1.0, after="long"),
+        worlds.job("next", 2.0),
+        worlds.job("fits", 3.0, max_run_s=100.0),
     ]
     engine = play(jobs, "gpu:1x1", policy)
     ends = finishes(engine)
@@ -215,7 +215,7 @@ def test_the_simulator_keeps_limits_and_cancels_what_comes_after(policy: str) ->
 
 
 def test_preemptions_are_no_way_around_a_limit_in_the_simulator() -> None:
-    jobs = [trace_job("long", runs_s=500.0, max_run_s=200.0), trace_job("short", 100.0, runs_s=50.0)]
+    jobs = [worlds.job("long", runs_s=500.0, max_run_s=200.0), worlds.job("short", 100.0, runs_s=50.0)]
     engine = play(jobs, "gpu:1x1", "srtf", round_s=10.0)
     assert (engine.runs["long"].preemptions, finishes(engine)["short"]) == (1, 150.0)
     assert engine.runs["long"].attained_gpu_s == pytest.approx(200.0)

@@ -11,7 +11,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from portal.ops.launch import supervisor as module
 from portal.ops.launch.supervisor import Process, Supervisor
 
 FOREVER = "import time; time.sleep(600)"
@@ -117,7 +116,7 @@ def test_a_stop_ends_processes_side_by_side_and_those_that_others_need_after_the
 def test_an_overlong_log_starts_anew_and_keeps_its_last_part_beside(
     supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LOG_LIMIT_BYTES", 1000)
+    monkeypatch.setattr("portal.ops.launch.supervisor.LOG_LIMIT_BYTES", 1000)
     supervisor.start(python("print('x' * 2000, flush=True);" + FOREVER))
     until(lambda: (tmp_path / "child.log.1").exists(), supervisor)
     assert (tmp_path / "child.log").stat().st_size == 0
