@@ -44,9 +44,8 @@ class Ledger:
         for job in state.running:
             if job.holds is not None:
                 self.take(job, job.holds.option)
-        for job in state.waiting:
-            if not job.hold:
-                self._want(job)
+        for job in state.waiting:  # also one that is leaving its GPUs, which will ask for others at once
+            self._want(job)
 
     def take(self, job: JobInfo, option: Option) -> None:
         """The job holds the GPUs of this option from now on."""

@@ -21,8 +21,9 @@ from scheduler.services.policy import choose_policy
 from scheduler.services.quotas import LimitValues, QuotaValues, put_quota, remove_quota, set_limit, set_quotas
 from scheduler.states import PriorityClass, StopFor, WaitState
 from tests.harness import world
+from tests.harness.fake_node import step
 from tests.harness.invariants import assert_sound
-from tests.harness.preempting import running
+from tests.harness.preempting import LONG_ENOUGH_S, running
 
 pytestmark = pytest.mark.django_db
 LONG = {"max_steps": 20_000, "number_gpus": 1}
@@ -122,6 +123,29 @@ def test_a_guaranteed_owner_takes_back_what_was_lent_and_the_decision_is_made_ag
     for row in Decision.objects.all():
         assert not replay_decision(row).differences
     assert_sound()
+
+
+def test_nobody_borrows_what_a_stopped_job_of_the_owner_comes_back_to() -> None:
+    choose_policy(name="las", actor=world.admin(), reason="", now=database_now())
+    node, ada, bob = world.fake_node(slots=2), world.user("ada"), world.user("bob")
+    team = team_of(ada)
+    guarantee(team, QuotaValues(gpu_model="cpu", guaranteed=2))
+    first = world.placed_job(node, owner=ada, team=team, params=LONG)
+    order = node.take_up()
+    node.run(order, step(1))
+    borrower = world.placed_job(node, owner=bob, params=LONG)
+    world.age_starts(LONG_ENOUGH_S, of=first)
+    second = world.job(ada, team=team, params=LONG)
+    assert tick().started == 0
+    first.refresh_from_db()
+    assert first.preempting
+    node.end(node.take_up(), "error")
+    later = world.job(bob, params=LONG)
+    assert tick().started == 0
+    assert wait_of(later) == ("queued", WaitState.QUOTA_TEAM)
+    node.end(order, "stopped")
+    assert tick().started == 2
+    assert [wait_of(job)[0] for job in (first, second, borrower)] == ["assigned", "assigned", "failed"]
 
 
 def test_an_urgent_job_takes_the_gpu_of_its_team_that_is_at_its_limit() -> None:
