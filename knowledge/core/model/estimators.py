@@ -21,6 +21,7 @@ from knowledge.core.data import splits
 from knowledge.core.domain.arrays import Array
 
 ISOTONIC_ROWS = 200
+SUREST = 0.005  # probabilities that were calibrated by rows are never nearer to 0 or 1
 TREES = 60
 QUICK_TREES = 30  # where only the size of the error matters, not its last percent
 TRIMMED = 0.15  # share of the trees left out at either end: leaves with a run that thrashed its memory
@@ -163,7 +164,9 @@ class ProbabilityMap:
 
         grid = np.linspace(0.0, 1.0, 101)
         if len(raw) >= ISOTONIC_ROWS:
-            curve = IsotonicRegression(y_min=0.005, y_max=0.995, out_of_bounds="clip").fit(raw, happened)
+            curve = IsotonicRegression(y_min=SUREST, y_max=1 - SUREST, out_of_bounds="clip").fit(
+                raw, happened
+            )
             self.calibrated_: Array = curve.predict(grid)
         else:
             curve = LogisticRegression().fit(raw.reshape(-1, 1), happened)

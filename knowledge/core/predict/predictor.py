@@ -18,29 +18,23 @@ from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, Source
 from knowledge.core.model import estimators, features
-from knowledge.core.model.fitted_model import FittedModel, hardware_kind, pressure
+from knowledge.core.model.fitted_model import FittedModel, hardware_kind
 from knowledge.core.model.regressor import Regressor
 from knowledge.core.predict import gp_residual
 from knowledge.core.predict.base import (
-    MEASURED_MARGIN,
-    MIN_P_VALID,
     PREDICTION_MARGIN,
     BasePredictor,
     PredictionBatch,
     PriorPredictor,
-    fit_probability,
-    p_fits,
 )
 from knowledge.core.predict.error_kernel import ErrorKernel
 from knowledge.core.predict.exact_matches import Observations
 from knowledge.core.predict.local_correction import LocalCorrection, predicted_spread
 from knowledge.core.predict.peak_correction import PeakCorrection
 from knowledge.core.predict.peak_kernel import PeakKernel
+from knowledge.core.predict.run_probability import reassured, run_probability
 
 REPEATED_P_VALID = 0.98
-# Of unfamiliar runs nearly sure to fit whose prediction leaves a fifth of the memory free, 61 of 63 ran
-# (models and GPUs left out of training): as many as a recommendation asks for.
-NEARLY_SURE, ROOM = 0.85, 0.8
 FAILED_P_VALID = 0.05
 MEMORY_WIDTH = 0.2  # stated half-width of ln(peak) where no peak was measured
 
@@ -256,7 +250,7 @@ def _learned(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable) 
     unfamiliar = outside | unseen_model | knowledge.rate.scarce(configs)
     doubtful = unfamiliar | foreign | seen.beyond_reach(configs, c)
     doubted = suspected / np.where(seen.untried_setting(configs, c), 1.0, PREDICTION_MARGIN)
-    p_valid = _p_valid(knowledge, configs, c, np.where(doubtful, doubted, 0.0))
+    p_valid = run_probability(knowledge, configs, c, np.where(doubtful, doubted, 0.0), foreign)
     return PredictionBatch(
         p_valid=np.where(unfamiliar, reassured(p_valid, suspected / c.memory), p_valid),
         rate=rate,
@@ -268,31 +262,3 @@ def _learned(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable) 
         source=[Source.MODEL] * len(configs),
         outside=outside,
     )
-
-
-def _p_valid(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable, doubtful: Array) -> Array:
-    """Return the classifier's probabilities.
-
-    Where little or nothing was measured, the memory predictions may lower them.
-
-    doubtful: bytes of one GPU that such rows are suspected to need, 0 for the others.
-    """
-    fits = p_fits(c)
-    if knowledge.validity is None:
-        return fits
-    X = features.validity_matrix(configs, c, pressure(knowledge.memory, c))
-    raw = knowledge.validity.ensemble.predict(X)
-    learned = knowledge.validity.calibration.predict(raw)
-    doubted = np.minimum(fits, fit_probability(c.memory / np.maximum(doubtful, 1.0), MEASURED_MARGIN))
-    return np.where(doubtful > 0, np.minimum(learned, doubted), learned)
-
-
-def reassured(p_valid: Array, share: Array) -> Array:
-    """Return p_valid, raised where steps of the calibration hold it just too low.
-
-    It is raised to the value that a recommendation may risk, if the prediction leaves room.
-
-    share: of the GPU's memory that the prediction takes.
-    """
-    roomy = (p_valid >= NEARLY_SURE) & (share <= ROOM)
-    return np.where(roomy, np.maximum(p_valid, MIN_P_VALID), p_valid)

@@ -7,18 +7,23 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from knowledge.core.analytic.stack import software_family
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.evaluate import evaluation
+from knowledge.core.model.estimators import SUREST
 from knowledge.core.predict import store
 from knowledge.core.predict.base import MIN_P_VALID
 from knowledge.core.predict.predictor import MEMORY_WIDTH, LearnedPredictor
+from knowledge.core.predict.run_probability import pooled
 from tests.knowledge.conftest import CATALOGUE
 from tests.knowledge.core.predict.test_our_trainer import THEIRS, against_physics, history
 from tests.knowledge.core.predict.test_peak_correction import OTHER, config, scores
 
 ASKED = config(batch=3, gpu=OTHER)
+probabilities = st.floats(SUREST, 1 - SUREST)
 
 
 @cache
@@ -56,6 +61,29 @@ def test_what_history_holds_beyond_physics_makes_new_software_no_surer_to_run() 
     calm, wary = (scores(learnt(factor, failed), asked).p_valid for factor in (1.0, 1.3))
     assert (wary < calm - 0.1).any()
     assert not ((wary >= MIN_P_VALID) & (calm < MIN_P_VALID)).any()
+
+
+def test_sizes_at_which_other_stacks_failed_are_not_refused_to_new_software_as_firmly() -> None:
+    """The bounds of other stacks count as much as those of physics, by which there is room."""
+    small = [config(tokens=256, batch=batch, gpu=OTHER) for batch in range(1, 60)]
+    failed = tuple(
+        Measurement(config=replace(one, software="stack 1.2"), status="oom", source="csv") for one in small
+    )
+    known, new = (
+        scores(learnt(1.0, failed), [replace(one, software=name) for one in small]).p_valid
+        for name in ("stack 1.2", "rival 1")
+    )
+    refused = known < 0.2
+    assert refused.any()
+    assert (new > known + 0.1)[refused].all()
+    assert (new < MIN_P_VALID)[refused].all()
+
+
+@given(one=probabilities, other=probabilities)
+def test_a_pool_of_two_opinions_lies_between_them_whoever_is_named_first(one: float, other: float) -> None:
+    found = float(pooled(np.array([one]), np.array([other]))[0])
+    assert min(one, other) - 1e-6 <= found <= max(one, other) + 1e-6
+    assert found == pytest.approx(float(pooled(np.array([other]), np.array([one]))[0]))
 
 
 def test_a_stored_predictor_knows_whose_software_it_has() -> None:

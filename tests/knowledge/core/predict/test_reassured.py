@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from knowledge.core.predict.predictor import reassured
+from knowledge.core.predict.run_probability import reassured
 
 
 @pytest.mark.parametrize(
