@@ -21,12 +21,18 @@ SCALED_LOGITS = frozenset(
 )
 # Families that hand out logits in float32 (transformers 4.50 to 4.55, `modeling_granitemoe.py` and kin).
 WIDE_LOGITS = frozenset({"granitemoe", "granitemoeshared", "granitemoehybrid", "granite4-dense"})
+UNFUSED_LOSS = frozenset(
+    {"granitemoe"}
+)  # of these, whose loss fms-acceleration's fused kernels leave as it is
+SEGMENT = 2 * 2**20  # bytes that the allocator rounds large segments up to
+# Families whose experts work one after the other, each on its tokens (transformers 4.45 to 4.55).
+IN_TURN = frozenset({"mixtral", "olmoe", "qwen3_moe"})
 CAST_POWER = 6.0  # bytes of an input that autocast on GPUs keeps more where it computes powers in float32
 
 
 def of_layer(c: ConfigTable) -> Array:
     """Return the bytes of a token that one layer keeps without checkpointing, (n,)."""
-    kept = {name: c.kept[:, column] for column, name in enumerate(KEPT)}
+    kept = _kept(c)
     compute, residual, attending = compute_bytes(c), residual_bytes(c), attention_bytes(c)
     learnt = residual * kept["learnt"] + compute * kept["learnt_heads"] + 4 * kept["learnt_float32"]
     attention = np.where(c.eager, kept["eager_attention"], kept["attention"] + kept["outputs"])
@@ -40,7 +46,7 @@ def of_layer(c: ConfigTable) -> Array:
         + attending * attention
         + compute * kept["mlp"]
         + np.where(c.cast_norms & (compute == 2), CAST_POWER * kept["cast_powers"], 0.0)
-        + residual * np.where(c.adapter, kept["frozen_experts"], kept["experts"])
+        + _of_experts(c, kept)
         + np.where(c.eager, _scores(c, attending, kept["capped"]), 4 * c.heads)
     )
     return litgpt.instead(c, found, litgpt.of_layer)
@@ -60,7 +66,7 @@ def of_scores(c: ConfigTable) -> Array:
 
 def of_mlp_gradients(c: ConfigTable) -> Array:
     """Bytes of a token's gradients within the MLP of one layer, (n,)."""
-    found: Array = compute_bytes(c) * c.mlp_matrices * c.mlp
+    found: Array = compute_bytes(c) * c.mlp_matrices * c.mlp * _at_once(c)
     return found
 
 
@@ -69,6 +75,11 @@ def in_work(c: ConfigTable, layer: Array) -> Array:
     working = np.where(c.checkpointing, layer, 0.0) + of_scores(c)
     found: Array = working * c.peak_tokens
     return found
+
+
+def in_forward(c: ConfigTable, layer: Array) -> Array:
+    """Bytes that one layer holds in work while it goes forward, when nothing is kept for later."""
+    return in_work(c, layer - (1 - _at_once(c)) * _of_experts(c, _kept(c)))
 
 
 def of_logits(c: ConfigTable) -> Array:
@@ -81,10 +92,19 @@ def of_logits(c: ConfigTable) -> Array:
     few = np.minimum(c.peak_tokens, positions_at_once(c.vocab))
     positions = np.where(c.chunked, few, c.peak_tokens)
     blocks = 2.0 * np.where(c.chunked | c.float32 | c.cpu, 0.0, np.where(_scales_logits(c), 2.0, 1.0))
-    # A copy without its last position is too small a block for what comes next in float32.
-    blocks += np.where(c.counting & c.family.among(WIDE_LOGITS), 4.0, 0.0)
     kept: Array = (BYTES_PER_LOGIT + blocks) * c.vocab * positions + np.where(c.upcast, 2.0 * c.head, 0.0)
-    return litgpt.instead(c, kept, litgpt.of_logits)
+    return litgpt.instead(c, kept + _of_shifted_copy(c), litgpt.of_logits)
+
+
+def _of_shifted_copy(c: ConfigTable) -> Array:
+    """Return the bytes of a block that a shifted copy of float32 logits leads to, (n,).
+
+    The copy lacks a position of each sample. Where its segment, rounded up, is too small for all logits, one
+    of the gradients that would have come in its place needs another block.
+    """
+    copied = c.counting & c.family.among(WIDE_LOGITS) & (~c.fused | c.family.among(UNFUSED_LOSS))
+    whole, shifted = (4.0 * c.vocab * positions for positions in (c.peak_tokens, c.peak_tokens - c.batch))
+    return np.where(copied & (np.ceil(shifted / SEGMENT) * SEGMENT < whole), whole, 0.0)
 
 
 def of_weight_copies(c: ConfigTable) -> Array:
@@ -111,6 +131,25 @@ def attention_bytes(c: ConfigTable) -> Array:
 def residual_bytes(c: ConfigTable) -> Array:
     """Bytes of a number of the residual stream, as wide as the stored weights."""
     return np.where(c.float32 | c.lifted | (c.autocast & ~c.adapter) | c.widened, 4.0, 2.0)
+
+
+def _kept(c: ConfigTable) -> dict[str, Array]:
+    return {name: c.kept[:, column] for column, name in enumerate(KEPT)}
+
+
+def _of_experts(c: ConfigTable, kept: dict[str, Array]) -> Array:
+    """Bytes of a token that its chosen experts keep."""
+    found: Array = residual_bytes(c) * np.where(c.adapter, kept["frozen_experts"], kept["experts"])
+    return found
+
+
+def _at_once(c: ConfigTable) -> Array:
+    """The share of the chosen experts' work that a layer does at once.
+
+    ScatterMoE, by which GPUs share experts, and our trainer's transformers do all of it.
+    """
+    in_turn = c.family.among(IN_TURN) & ~c.ours & (c.expert_parallel == 0)
+    return np.where(in_turn, 1 / np.maximum(c.experts, 1.0), 1.0)
 
 
 def _scales_logits(c: ConfigTable) -> Mask:

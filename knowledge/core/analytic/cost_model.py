@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from knowledge.core.analytic import activations, gathered, held_weights, litgpt
+from knowledge.core.analytic import activations, communicators, gathered, held_weights, litgpt
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain.arrays import Array
 
@@ -42,6 +42,7 @@ class Memory:
     adapters: Array
     cached: Array
     context: Array
+    communicators: Array
     gathered: Array
     copies: Array
 
@@ -57,6 +58,7 @@ class Memory:
             + self.adapters
             + self.cached
             + self.context
+            + self.communicators
             + self.gathered
             + self.copies
         )
@@ -128,10 +130,12 @@ def memory(c: ConfigTable) -> Memory:
     kept = _activation_bytes(c, layer, working, logits)
     forward = kept + activations.of_weight_copies(c)
     forward = forward - _given_way(c, forward, gradients / c.shards)
-    cached = np.where(c.cpu, 0.0, np.minimum(working, logits) + CACHED_SHARE * (kept + logits))
+    passing = np.minimum(activations.in_forward(c, layer), logits)
+    cached = np.where(c.cpu, 0.0, passing + CACHED_SHARE * (kept + logits))
     # A step's copies come when activations and logits are gone, and take their blocks, as a start's do.
     of_start = gathered.of_start(c) - (gradients + states) / c.shards
     copies = np.maximum(gathered.of_step(c, stored), of_start) - forward - logits - cached
+    context = np.where(c.cpu, CPU_CONTEXT_BYTES, CONTEXT_BYTES + CONTEXT_SHARE * c.memory)
     whole = Memory(
         weights=(weights + held_weights.of_towers(c)) / c.shards,
         gradients=gradients / c.shards,
@@ -142,7 +146,8 @@ def memory(c: ConfigTable) -> Memory:
         cached=cached,
         gathered=gathered.of_layers(c) + gathered.of_root(c) + gathered.of_whole_gradients(c),
         copies=np.maximum(0.0, copies),
-        context=np.where(c.cpu, CPU_CONTEXT_BYTES, CONTEXT_BYTES + CONTEXT_SHARE * c.memory),
+        context=context,
+        communicators=communicators.of_gpus(c, context),
     )
     return replace(whole, optimizer=np.where(c.paged, _resident(c, whole), whole.optimizer))
 

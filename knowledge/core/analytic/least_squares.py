@@ -9,18 +9,22 @@ import numpy as np
 
 from knowledge.core.domain.arrays import Array, Mask
 
-STRENGTH = 1.0  # how many rows a stated weight counts as
 BOUND = 12.0  # weights stay between e^-12 and e^12
 
 
 def fit_weights(
-    predict: Callable[[Array], Array], parts: int, measured: Array, groups: Sequence[str], robust: float
+    predict: Callable[[Array], Array],
+    parts: int,
+    measured: Array,
+    groups: Sequence[str],
+    robust: float,
+    spread: float,
 ) -> Array:
     """Fit weights whose predictions come close to the measured values in logarithms.
 
     The weights have shape (parts,). `predict` maps weights to positive values of shape (n,), as
-    `measured` has. Errors beyond `robust` count linearly; n rows of one group count as much as √n;
-    weights are pulled towards the stated ones, that is 1.
+    `measured` has. Errors beyond `robust` count linearly; rows of one group count together as one;
+    weights are pulled towards the stated ones, that is 1, from which their logarithms lie `spread` away.
     """
     from scipy.optimize import least_squares  # only trainings need it, and it takes a third of a second
 
@@ -31,7 +35,7 @@ def fit_weights(
     def off(logs: Array) -> Array:
         error = (np.log(predict(np.exp(logs))) - target) / robust
         soft = np.sign(error) * np.sqrt(2 * (np.sqrt(1 + error**2) - 1))
-        return np.concatenate([importance * soft, STRENGTH * logs])
+        return np.concatenate([importance * soft, logs / spread])
 
     found = least_squares(off, np.zeros(parts), bounds=(-BOUND, BOUND), max_nfev=60)
     weights: Array = np.exp(found.x)

@@ -24,11 +24,14 @@ HOLDERS = (
     *4 * (GATHERED,),
     "adapters",
     *2 * ("cached",),
-    *2 * ("context",),
+    "context",
+    "communicators",
     GATHERED,
     "copies",
 )
 ROBUST = 0.15  # errors of ln(bytes) beyond this count linearly
+# Of ln(weight), stated: sources lie 0.08 to 0.30 apart in a term (`benchmarks/knowledge/peak_effects.py`).
+SPREAD = 0.3
 
 
 def peak_parts(c: ConfigTable) -> Array:
@@ -48,7 +51,7 @@ def peak_parts(c: ConfigTable) -> Array:
         stated.adapters,
         *masked(c.fused, stated.cached),
         stated.context,
-        np.where(sharded, stated.context, 0.0),
+        stated.communicators,
         gathered.of_whole_gradients(c),
         stated.copies,
     ]
@@ -62,11 +65,16 @@ class PeakMemory:
         """Fit the weights to measured peaks.
 
         peak: measured bytes, shape (n,).
-        groups: n repeats of one count as much as √n rows.
+        groups: repeats of one count together as one row.
         """
         parts = peak_parts(c)
         self.weights_: Array = fit_weights(
-            lambda weights: np.minimum(parts @ weights, c.memory), parts.shape[1], peak, groups, ROBUST
+            lambda weights: np.minimum(parts @ weights, c.memory),
+            parts.shape[1],
+            peak,
+            groups,
+            ROBUST,
+            SPREAD,
         )
         return self
 

@@ -35,6 +35,7 @@ HOST_BYTES_S = 12e9  # between a GPU and its host while pages move one by one
 OVERLAP = 2.0
 IDLE_S = 1e-9
 ROBUST = 0.2  # errors of ln(seconds) beyond this count linearly: some runs are several times too slow
+SPREAD = 1.0  # of ln(weight), stated
 
 Parts = tuple[Array, Array, Array]
 
@@ -124,13 +125,13 @@ class StepTime:
         """Fit the weights to measured rates.
 
         tokens_per_second: measured, shape (n,).
-        groups: n repeats of one count as much as √n rows.
+        groups: repeats of one count together as one row.
         """
         parts, stated = step_parts(c), overheads.of_autocast(c)
         count = sum(part.shape[1] for part in parts)
         seconds = step_tokens(c) / tokens_per_second
         self.weights_: Array = fit_weights(
-            lambda w: step_seconds(parts, w, stated), count, seconds, groups, ROBUST
+            lambda w: step_seconds(parts, w, stated), count, seconds, groups, ROBUST, SPREAD
         )
         return self
 

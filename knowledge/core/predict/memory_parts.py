@@ -16,6 +16,7 @@ from knowledge.core.model.fitted_model import FittedModel, hardware_kind
 NAMES = {
     "cached": "cached blocks",
     "context": "overhead",
+    "communicators": "communication",
     "optimizer": "optimiser",
     "gathered": GATHERED,
     "copies": "working copies",

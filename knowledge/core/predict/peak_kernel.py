@@ -138,7 +138,7 @@ def term_shares(c: ConfigTable) -> dict[str, Array]:
         "states": stated.weights + stated.gradients + stated.optimizer + stated.adapters,
         "activations": stated.activations,
         "logits": stated.logits,
-        "overhead": stated.cached + stated.context,
+        "overhead": stated.cached + stated.context + stated.communicators,
         "gathered": stated.gathered + stated.copies,
     }
     return {name: held / stated.total for name, held in found.items()}

@@ -36,7 +36,7 @@ LORA = replace(LLAMA, method="lora", lora_r=16, target_modules="all-linear", unq
     [
         (MIXED, 161.18),
         (LLAMA, 80.88),
-        (replace(MIXED, number_gpus=8, sharding="fsdp"), 31.65),
+        (replace(MIXED, number_gpus=8, sharding="fsdp"), 32.23),
         (LORA, 26.88),
         (replace(LORA, gradient_checkpointing=False), 54.24),
         (replace(LORA, method="qlora"), 16.39),
@@ -217,12 +217,9 @@ def test_hybrid_shards_need_the_memory_of_one_node_and_little_of_the_network() -
     whole = replace(LLAMA, number_gpus=32, number_nodes=4, sharding="fsdp", network="tcp")
     hybrid = replace(whole, sharding="hybrid")
     node = replace(whole, number_gpus=8, number_nodes=1)
-    there, spread, here = (columns([x], CATALOGUE) for x in (hybrid, whole, node))
-    assert (
-        cost_model.memory(there).total[0]
-        == cost_model.memory(here).total[0]
-        > cost_model.memory(spread).total[0]
-    )
+    there, spread, here = tables = [columns([x], CATALOGUE) for x in (hybrid, whole, node)]
+    held = [cost_model.memory(c).total[0] - cost_model.memory(c).communicators[0] for c in tables]
+    assert held[0] == held[2] > held[1]
     inside, across = cost_model.network_times(there)
     assert inside[0] == cost_model.network_time(here)[0]
     assert across[0] < 0.6 * cost_model.network_time(spread)[0]
