@@ -79,7 +79,7 @@ def test_the_shipped_history_loads_once() -> None:
     call_command("load_shipped_history", stdout=io.StringIO())
     call_command("load_shipped_history", stdout=io.StringIO())
     assert Execution.objects.count() == 3376
-    assert Execution.objects.filter(status="refused").count() == 932
+    assert Execution.objects.filter(status="refused").count() == 952
     assert not Execution.objects.filter(learn_validity=True, origin__contains="kavier").exists()
 
 

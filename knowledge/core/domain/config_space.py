@@ -108,10 +108,13 @@ def _replicas_are_whole(config: Config, _: Catalogue) -> str | None:
     return None
 
 
-def _experts_divide(config: Config, _: Catalogue) -> str | None:
+def _experts_divide(config: Config, catalogue: Catalogue) -> str | None:
     degree = config.expert_parallel or 0
     if degree and config.number_gpus % degree:
         return f"{config.number_gpus} GPUs are not a multiple of the expert-parallel degree {degree}."
+    model = catalogue.known_model(config.model_name) if degree > 1 else None
+    if model is not None and model.experts % degree:
+        return f"{model.experts} experts are not a multiple of the expert-parallel degree {degree}."
     return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from knowledge.core.domain.config_space import refused
@@ -36,3 +38,21 @@ def test_gpus_that_cannot_share_a_model_in_this_way(gpus: int, sharding: str) ->
     assert refused(config(gpus, sharding), CATALOGUE) == f"The sharding {SHARDING_RULE}."
     with pytest.raises(ParamError, match="sharding"):
         SFT.clean({"number_gpus": gpus, "sharding": sharding})
+
+
+@pytest.mark.parametrize(
+    ("model", "gpus", "degree", "reason"),
+    [
+        ("ibm-granite/granite-3.1-3b-a800m-instruct", 16, 8, None),
+        ("ibm-granite/granite-3.1-3b-a800m-instruct", 16, 16, "40 experts are not a multiple"),
+        ("ibm-granite/granite-3.1-3b-a800m-instruct", 4, 8, "4 GPUs are not a multiple"),
+        ("ibm-granite/granite-3.1-3b-a800m-instruct", 3, 1, None),
+        ("unknown/mixture", 16, 16, None),
+    ],
+)
+def test_gpus_share_experts_and_are_grouped_evenly(
+    model: str, gpus: int, degree: int, reason: str | None
+) -> None:
+    """As fms-acceleration's ScatterMoE demands it."""
+    found = refused(replace(config(gpus, "fsdp"), model_name=model, expert_parallel=degree), CATALOGUE)
+    assert found is None if reason is None else found is not None and found.startswith(reason)
