@@ -9,7 +9,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_OBJECTS = 100_000  # made since the last search; Python's own limit is 700
+_OBJECTS = 1_000_000  # made since the last search; Python's own limit is 700
 
 
 @contextmanager

@@ -104,16 +104,22 @@ class Cycle:
         return frozenset(pools) - self.taken
 
     def _decide(self, job: JobInfo) -> None:
-        known = self.accepted.options.get(job.id) if self.accepted else None
-        options = acceptable(job, self.free, self.rules) if known is None else known
+        options = self.accepted.options.get(job.id) if self.accepted else None
+        if options is None:
+            only = len(job.options) == 1 and not job.hold and not self.evictions
+            if only and self._start(job, job.options):
+                return  # an only option that fits now is possible, too
+            options = acceptable(job, self.free, self.rules)
         if job.hold or not options:
             self._wait(wait_reasons.nowhere(job))
-            return
+        elif not self._start(job, options):
+            self._block(job, options)
+
+    def _start(self, job: JobInfo, options: Sequence[Option]) -> bool:
         found = self._find(job, options)
         if found:
             self.started.append(Start(job.id, *found))
-        else:
-            self._block(job, options)
+        return found is not None
 
     def _find(self, job: JobInfo, options: Sequence[Option]) -> tuple[Option, tuple[GpuId, ...]] | None:
         """Take GPUs for the first option that fits: free ones, else those of others."""

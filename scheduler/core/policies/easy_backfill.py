@@ -222,7 +222,8 @@ class _EasyWalk:
 
     def _earliest(self, head: JobInfo, options: Sequence[Option]) -> Reservation:
         """The place where the head would end first, as running jobs end one after another."""
-        later, found = self.free.copy(), dict[int, tuple[float, tuple[GpuId, ...]]]()
+        later = self.free.copy()
+        found: dict[int, tuple[float, tuple[GpuId, ...]]] = {}
         for at, released, held in self._ends():
             later.give(held, released)
             for number, option in enumerate(options):

@@ -23,9 +23,13 @@ class Charges:
         self, prices: Mapping[str, float], machines: Machines, rented: RentedNodes | None = None
     ) -> None:
         self.prices, self.machines, self.rented = prices, machines, rented
+        self._costless = rented is None and not any(prices.values())
 
     def __call__(self, run: Run, now: float) -> None:
         if run.charged == now:
+            return
+        if self._costless:
+            run.advance(now, 0.0)
             return
         if self.rented is None or not run.gpus:
             run.advance(now, self.prices[run.held.config.gpu_model])
