@@ -78,7 +78,7 @@ def in_work(c: ConfigTable, layer: Array) -> Array:
 
 
 def in_forward(c: ConfigTable, layer: Array) -> Array:
-    """Bytes that one layer holds in work while it goes forward, when nothing is kept for later."""
+    """Bytes that one layer holds while it goes forward, with nothing kept for later."""
     return in_work(c, layer - (1 - _at_once(c)) * _of_experts(c, _kept(c)))
 
 
@@ -97,7 +97,7 @@ def of_logits(c: ConfigTable) -> Array:
 
 
 def _of_shifted_copy(c: ConfigTable) -> Array:
-    """Return the bytes of a block that a shifted copy of float32 logits leads to, (n,).
+    """Return the bytes to which a shifted copy of float32 logits leads, (n,).
 
     The copy lacks a position of each sample. Where its segment, rounded up, is too small for all logits, one
     of the gradients that would have come in its place needs another block.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from knowledge.core.analytic import activations, communicators, gathered, held_weights, litgpt
+from knowledge.core.analytic import activations, gathered, held_weights, litgpt
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain.arrays import Array
 
@@ -147,7 +147,7 @@ def memory(c: ConfigTable) -> Memory:
         gathered=gathered.of_layers(c) + gathered.of_root(c) + gathered.of_whole_gradients(c),
         copies=np.maximum(0.0, copies),
         context=context,
-        communicators=communicators.of_gpus(c, context),
+        communicators=gathered.of_communicators(c, context),
     )
     return replace(whole, optimizer=np.where(c.paged, _resident(c, whole), whole.optimizer))
 

@@ -1,8 +1,9 @@
-"""Weights and gradients put together from shards, and a step's copies.
+"""Memory of shards put together, of a step's copies and of communicators.
 
 Stacks hold them for a while beside a model's states. FSDP (Zhao et al., VLDB 2023) puts a layer together when
 it is used, and the next one ahead of time (BACKWARD_PRE); its root unit, embeddings and head, stays together
-for a whole step.
+for a whole step. NCCL's communicators stay, with kernels and buffers for each channel to each GPU that they
+connect (its `initTransports` and `src/transport/p2p.cc`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import numpy as np
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain.arrays import Array, Mask
 
+# Of a channel to one GPU: buffers of NCCL's protocols LL (0.5 MB), LL128 (4.9 MB) and Simple (4.2 MB).
+CHANNEL_BYTES = 9.63e6
+PEER_CHANNELS = 32  # to each GPU that data are sent to by itself; the next power of two from an A100's 24
 QUANTIZED_BYTES = 0.516  # of a weight in 4 bits with its scales, quantised themselves (Dettmers et al. 2023)
 
 
@@ -57,6 +61,16 @@ def of_step(c: ConfigTable, stored: Array | float) -> Array:
     return np.where(copied, stored * c.parameters / c.shards, 0.0)
 
 
+def of_communicators(c: ConfigTable, context: Array) -> Array:
+    """Return the bytes of NCCL's communicators, (n,).
+
+    context: of CUDA; a communicator with its kernels, rings and trees takes as much (0.55 GB of an A100; 24
+    channels in a ring and two directions of a tree are 0.69 GB).
+    """
+    found: Array = _groups(c) * context + _peers(c) * PEER_CHANNELS * CHANNEL_BYTES
+    return found
+
+
 def _layer(c: ConfigTable) -> Array:
     """Bytes of one layer put together; experts that GPUs share are no part of it."""
     width = np.where(c.quantized, QUANTIZED_BYTES, _width(c))
@@ -74,3 +88,19 @@ def _sharded(c: ConfigTable) -> Mask:
 
 def _width(c: ConfigTable) -> Array:
     return np.where(c.float32, 4.0, 2.0)
+
+
+def _groups(c: ConfigTable) -> Array:
+    """Groups of GPUs that a GPU is in: of all, and of either dimension of a mesh.
+
+    FSDP makes such a mesh where it shards within nodes alone, ScatterMoE where fewer GPUs share the experts
+    than there are.
+    """
+    degree = c.expert_parallel
+    mesh = c.hybrid | (c.fsdp & (degree > 1) & (degree < c.gpus))
+    return np.where((c.gpus > 1) & ~c.cpu, np.where(mesh, 3.0, 1.0), 0.0)
+
+
+def _peers(c: ConfigTable) -> Array:
+    """GPUs to which each GPU sends tokens for their experts."""
+    return np.where(c.fsdp & (c.gpus > 1), np.maximum(c.expert_parallel - 1, 0.0), 0.0)

@@ -1,4 +1,4 @@
-"""The probability that a configuration runs, by a classifier of what ran and by physics."""
+"""The probability that a configuration runs, by a classifier and by physics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory by which GPUs exchange data."""
+"""Memory of NCCL's communicators."""
 
 from __future__ import annotations
 

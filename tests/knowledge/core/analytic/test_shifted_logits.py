@@ -1,6 +1,6 @@
-"""A shifted copy of float32 logits, by which TRL counts the tokens that were predicted right.
+"""A shifted copy of float32 logits, made by TRL to count the tokens predicted right.
 
-What of it stays is that of `benchmarks/trainer/shifted_logits.py`, which plays the allocator's rules.
+The bytes are those of `benchmarks/trainer/shifted_logits.py`, which plays the allocator's rules.
 """
 
 from __future__ import annotations
