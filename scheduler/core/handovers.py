@@ -8,11 +8,11 @@ nobody is stopped unless the job that gains is still there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler.core.cycle.wait_reasons import amount
-from scheduler.core.types import ClusterState, GpuId, Plan, Preempt, Resize, Start
+from scheduler.core.types import ClusterState, GpuId, Holding, Plan, Preempt, Resize, Start
 
 MOVES = "It moves to other GPUs and goes on from its checkpoint."
 
@@ -39,44 +39,79 @@ class Handover:
         return isinstance(self.takes, Resize)
 
 
-def handovers(state: ClusterState, plan: Plan) -> tuple[list[Handover], list[Preempt]]:
+def handovers(state: ClusterState, plan: Plan) -> tuple[Iterator[list[Handover]], list[Preempt]]:
     """Return the plan's handovers, best first, and the stops from which nobody gains.
 
     A job is stopped for the first Start that takes one of its GPUs, else for the first other job that
     moves there. A ranking policy stops nobody in vain, so that this is the job for which it chose them.
+    Jobs that take no more than what its victims leave stand beside it, so that all of that is handed over at
+    once. Handovers are made as they are asked for: a tick carries out few of thousands.
     """
-    holders = {gpu: job.id for job in state.running if job.holds for gpu in job.holds.gpus}
+    holdings = {job.id: job.holds for job in state.running if job.holds}
+    holders = {gpu: job for job, holds in holdings.items() for gpu in holds.gpus}
     reasons = {action.job: action.reason for action in plan.actions if isinstance(action, Preempt)}
     starts = [action for action in plan.actions if isinstance(action, Start)]
-    moves = [action for action in plan.actions if isinstance(action, Resize) and not _is_there(action, state)]
-    reasons |= {move.job: _why(move, state) for move in moves}
-    causes: dict[str, str] = {}
+    moves = [
+        action
+        for action in plan.actions
+        if isinstance(action, Resize) and not _is_there(action, holdings.get(action.job))
+    ]
+    reasons |= {move.job: _why(move, holdings.get(move.job)) for move in moves}
     taking: list[Start | Resize] = [*starts, *moves]
-    for action in taking:
-        for gpu in action.gpus:
-            holder = holders.get(gpu)
-            if holder in reasons and holder != action.job:
-                causes.setdefault(holder, action.job)
-    moving = frozenset(move.job for move in moves)
+    held_by = {action.job: _held_by(action, holders) for action in taking}
+    causes: dict[str, str] = {}
+    for job, others in held_by.items():
+        for holder in others:
+            if holder in reasons:
+                causes.setdefault(holder, job)
     victims: dict[str, list[str]] = defaultdict(list)
     for job in sorted(causes):
         victims[causes[job]].append(job)
-    found: list[Handover] = []
-    placed: set[str] = set()
-    for action in _causes_first(starts, moves, causes, victims):
-        found.append(
-            Handover(
-                takes=action,
-                held_by=frozenset(holders[gpu] for gpu in action.gpus if gpu in holders) - {action.job},
-                victims={job: reasons[job] for job in victims[action.job]},
-                moving=moving.intersection(victims[action.job]),
-                why=reasons.get(action.job, ""),
-                evicted=causes.get(action.job) in placed,
-            )
+    moving = frozenset(move.job for move in moves)
+    order = list(_causes_first(starts, moves, causes, victims))
+    ahead = {action.job: place for place, action in enumerate(order)}
+
+    def made(action: Start | Resize) -> Handover:
+        own = victims.get(action.job, ())
+        return Handover(
+            takes=action,
+            held_by=frozenset(held_by[action.job]),
+            victims={job: reasons[job] for job in own},
+            moving=moving.intersection(own),
+            why=reasons.get(action.job, ""),
+            evicted=ahead.get(causes.get(action.job, ""), len(order)) < ahead[action.job],
         )
-        placed.add(action.job)
+
     idle = [Preempt(job, reasons[job]) for job in reasons if job not in causes and job not in moving]
-    return found, idle
+    return (list(map(made, group)) for group in _side_by_side(order, held_by, causes, victims)), idle
+
+
+def _held_by(action: Start | Resize, holders: Mapping[GpuId, str]) -> list[str]:
+    """The other jobs that hold GPUs which the action takes, in the order of these."""
+    found = dict.fromkeys([holders[gpu] for gpu in action.gpus if gpu in holders])
+    found.pop(action.job, None)
+    return list(found)
+
+
+def _side_by_side(
+    order: Iterable[Start | Resize],
+    held_by: Mapping[str, Sequence[str]],
+    causes: Mapping[str, str],
+    victims: Mapping[str, Sequence[str]],
+) -> list[list[Start | Resize]]:
+    """Put each job that takes what victims of others leave, and no more, beside the last of these others."""
+    groups: list[list[Start | Resize]] = []
+    group_of: dict[str, int] = {}
+    for action in order:
+        others = [causes.get(job, "") for job in held_by[action.job]]
+        if others and action.job not in victims and all(job in group_of for job in others):
+            number = max([group_of.get(job, 0) for job in (*others, causes.get(action.job, ""))])
+        else:
+            number = len(groups)
+            groups.append([])
+        group_of[action.job] = number
+        groups[number].append(action)
+    return groups
 
 
 def _causes_first(
@@ -98,20 +133,15 @@ def _causes_first(
                 line += victims.get(move.job, ())
 
 
-def _why(move: Resize, state: ClusterState) -> str:
+def _why(move: Resize, holds: Holding | None) -> str:
     """Why a running job is stopped that is given GPUs at once."""
-    held = next((job.holds.option for job in state.running if job.id == move.job and job.holds), None)
+    held = holds.option if holds else None
     if held is None or (held.gpu_model, held.gpus) == (move.option.gpu_model, move.option.gpus):
         return MOVES
     gains = f"{amount(move.option)} instead of {amount(held)}"
     return f"The policy gives it {gains}; it goes on from its checkpoint."
 
 
-def _is_there(action: Resize, state: ClusterState) -> bool:
+def _is_there(action: Resize, holds: Holding | None) -> bool:
     """Does the job have this already?"""
-    holds = next((job.holds for job in state.running if job.id == action.job), None)
-    return holds is not None and holds.option.key == action.option.key and _same(holds.gpus, action.gpus)
-
-
-def _same(one: tuple[GpuId, ...], other: tuple[GpuId, ...]) -> bool:
-    return set(one) == set(other)
+    return holds is not None and holds.option.key == action.option.key and {*holds.gpus} == {*action.gpus}

@@ -6,6 +6,7 @@ Each is in a transaction of its own and is checked against the present rows.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -46,17 +47,15 @@ def apply(epoch: Epoch, state: ClusterState, plan: Plan, now: datetime) -> Appli
             take_orders(actions=plan.nodes, now=now)
             keep_market_decisions(state=state, memory=plan.memory, now=now)
     started, whole, budget = 0, True, TickBudget()
-    changes, idle = handovers(state, plan)
-    stopped: set[str] = set()
-    for change in changes:
-        # All GPUs of a job that is stopped now find their takers now: no later tick could count on them.
-        if not budget.allows() and not (change.held_by and change.held_by <= stopped):
+    groups, idle = handovers(state, plan)
+    for changes in groups:
+        if not budget.allows():
             whole = False
-            continue
-        stopped |= change.victims.keys()
-        if change.moves or change.held_by:
-            budget.spend(_hand_over(epoch, change, now))
-        elif _start(epoch, change.takes, now):
+            break
+        first = changes[0]
+        if first.moves or first.held_by:
+            budget.spend(_hand_over(epoch, changes, now))
+        elif _start(epoch, first.takes, now):
             started += 1
             budget.spend()
     for stop in idle:
@@ -94,16 +93,16 @@ def _start(epoch: Epoch, action: Start | Resize, now: datetime) -> bool:
     return False
 
 
-def _hand_over(epoch: Epoch, change: Handover, now: datetime) -> int:
+def _hand_over(epoch: Epoch, changes: Sequence[Handover], now: datetime) -> int:
     """Returns how many jobs were asked to stop, or are waited for."""
+    done: list[Handover] = []
+    job = changes[0].takes.job
     try:
-        with leadership.row(epoch, CannotPlace, StaleJob, job=change.takes.job):
-            hand_over(change=change, now=now)
-            return len(change.victims) + 1
-    except (CannotPlace, StaleJob) as changed:
-        about = {"job": change.takes.job, "stops": sorted(change.victims), "reason": str(changed)}
-        log.info("handover not applied", extra=about)
-    return 0
+        with leadership.row(epoch, StaleJob, job=job):
+            done = hand_over(changes=changes, now=now)
+    except StaleJob as changed:
+        log.info("handovers not applied", extra={"job": job, "reason": str(changed)})
+    return sum(len(change.victims) + 1 for change in done)
 
 
 def _stop(epoch: Epoch, action: Preempt, now: datetime) -> None:

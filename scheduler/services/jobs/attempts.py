@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -127,22 +127,34 @@ def _asked_level(job: Job, option: Option) -> TopologyLevel | None:
     return None if wanted.topology is Topology.NONE else wanted.level
 
 
-def hold_ready_nodes(node_ids: list[str], option: Option, now: datetime) -> list[str]:
+def hold_ready_nodes(node_ids: Collection[str], option: Option, now: datetime) -> list[str]:
     """Return the names of the nodes, which are held.
 
     They stay ready, at a price that the option allows, until the transaction ends. Raises
     CannotPlace.
     """
+    ready = ready_nodes(node_ids, now)
+    require_nodes(ready, node_ids, option)
+    return [node.name for node in ready.values()]
+
+
+def ready_nodes(node_ids: Collection[str], now: datetime) -> dict[str, Node]:
+    """Those of the nodes that are ready, held in one order until the transaction ends."""
     ready = Node.objects.select_for_update().filter(
         pk__in=node_ids, state=NodeState.READY, last_seen_at__gte=trusted_since(now)
     )
-    ready = ready.only("name", "price_per_gpu_hour")
-    if len(ready) != len(node_ids):
-        raise CannotPlace("A chosen node is no longer ready.")
+    return {node.pk: node for node in ready.order_by("pk").only("name", "price_per_gpu_hour")}
+
+
+def require_nodes(ready: Mapping[str, Node], node_ids: Iterable[str], option: Option) -> None:
+    """Raise CannotPlace if one of the nodes is not ready, or dearer than the option allows."""
     limit = option.price_per_gpu_hour
-    if limit is not None and any(node.price_per_gpu_hour > limit for node in ready):
-        raise CannotPlace("A chosen node has become dearer.")
-    return [node.name for node in ready]
+    for node_id in node_ids:
+        node = ready.get(node_id)
+        if node is None:
+            raise CannotPlace("A chosen node is no longer ready.")
+        if limit is not None and node.price_per_gpu_hour > limit:
+            raise CannotPlace("A chosen node has become dearer.")
 
 
 def _claim(attempt: Attempt, node_id: str, rank: int, indices: list[int], now: datetime) -> None:
@@ -161,7 +173,7 @@ def _claim(attempt: Attempt, node_id: str, rank: int, indices: list[int], now: d
         raise CannotPlace(f"A GPU of node {node_id} is held by another job.") from held
 
 
-def by_node(gpus: Sequence[GpuId]) -> dict[str, list[int]]:
+def by_node(gpus: Iterable[GpuId]) -> dict[str, list[int]]:
     """The indices of GPUs by their node's id."""
     indices: dict[str, list[int]] = defaultdict(list)
     for node_id, index in gpus:

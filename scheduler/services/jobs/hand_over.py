@@ -7,7 +7,8 @@ gone and nobody else is given the GPUs meanwhile. The start follows once they ar
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, FilteredRelation, Q
+from django.db.models import F, FilteredRelation, Q
 
 from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Option
@@ -23,8 +24,8 @@ from scheduler.core.handovers import Handover
 from scheduler.core.types import GpuId
 from scheduler.errors import CannotPlace
 from scheduler.models import Attempt, Gpu, Job, PendingGpu, PendingStart
-from scheduler.services.jobs.attempts import by_node, hold_ready_nodes, require_option
-from scheduler.services.jobs.transitions import locked, note_job, preempt_all
+from scheduler.services.jobs.attempts import by_node, ready_nodes, require_nodes, require_option
+from scheduler.services.jobs.transitions import Note, locked, note_all, note_job, preempt_all
 from scheduler.states import STOPPABLE, JobEventKind, JobState, WaitState
 
 WAITS: dict[str, Any] = {
@@ -40,8 +41,7 @@ log = logging.getLogger(__name__)
 class _Wanted(NamedTuple):
     """A GPU that a job is to take, as it is now.
 
-    place: its index on its node. kept: for another job. holder: the job that holds it. waits: other GPUs are
-    kept for the job already.
+    place: its index on its node. kept: for another job. holder: the job that holds it.
     """
 
     pk: int
@@ -50,33 +50,42 @@ class _Wanted(NamedTuple):
     node: str
     kept: int | None
     holder: str | None
-    waits: bool
+
+
+class _Stop(NamedTuple):
+    """Why a job is stopped, and for whom; None: for nobody, itself: it moves."""
+
+    reason: str
+    gainer: Job | None
+
+
+class _Kept(NamedTuple):
+    """A job, and the GPUs that are kept for it."""
+
+    taker: Job
+    option: Option
+    gpus: list[_Wanted]
 
 
 @transaction.atomic(savepoint=False)
-def hand_over(*, change: Handover, now: datetime) -> PendingStart:
-    """Stop the victims of a change and keep its GPUs for the job that takes them.
+def hand_over(*, changes: Sequence[Handover], now: datetime) -> list[Handover]:
+    """Stop the victims of changes and keep their GPUs for the jobs that take them.
 
-    The number of queries does not grow with theirs. Raises CannotPlace when the rows are no longer as
-    the decision saw them, and the caller's transaction is over: nobody is stopped.
+    The number of queries does not grow with theirs. A change is left out where the rows are no longer as the
+    decision saw them: nobody is stopped for it. Returns the others.
     """
-    jobs = _held_rows({change.takes.job, *change.held_by, *change.victims})
-    taker = jobs.get(change.takes.job)
-    if taker is None:
-        raise CannotPlace(f"Job {change.takes.job} is gone.")
-    _require_its_turn(taker, change)
-    hold_ready_nodes(sorted({node for node, _ in change.takes.gpus}), change.takes.option, now)
-    gpus = _wanted(taker, change.takes.gpus)
-    holders = {gpu.holder for gpu in gpus if gpu.holder} - {taker.pk}
-    if staying := [pk for pk in sorted(holders - change.victims.keys()) if not _leaves(jobs.get(pk))]:
-        raise CannotPlace(f"Job {staying[0]} holds a GPU and is not stopped for this.")
-    reasons = {jobs[pk]: change.victims[pk] for pk in sorted(holders & change.victims.keys())}
-    moving = [jobs[pk] for pk in change.moving if jobs.get(pk) in reasons]
-    if change.moves and not change.evicted:
-        reasons[taker] = change.why
-        moving.append(taker)
-    _stop(reasons, taker, moving, now)
-    return _keep(taker, change.takes.option, gpus, now)
+    done, at_once = [], _AtOnce(changes, now)
+    for change in changes:
+        try:
+            at_once.add(change)
+        except CannotPlace as changed:
+            about = {"job": change.takes.job, "stops": sorted(change.victims), "reason": str(changed)}
+            log.info("handover not applied", extra=about)
+        else:
+            done.append(change)
+    _stop(at_once.stops, now)
+    _keep(at_once.kept, now)
+    return done
 
 
 @transaction.atomic
@@ -85,10 +94,68 @@ def release_gpus(*, job_id: str, reason: str, now: datetime) -> None:
 
     It is stopped although nobody takes them at once.
     """
-    _stop({locked(job_id): reason}, None, (), now)
+    _stop({locked(job_id): _Stop(reason, None)}, now)
 
 
-def _held_rows(ids: set[str]) -> dict[str, Job]:
+class _AtOnce:
+    """Changes that are checked one after the other, against rows that are held, and written together."""
+
+    def __init__(self, changes: Sequence[Handover], now: datetime) -> None:
+        takers = {change.takes.job for change in changes}
+        self.jobs = _held_rows(takers.union(*(change.held_by.union(change.victims) for change in changes)))
+        gpus = {gpu for change in changes for gpu in change.takes.gpus}
+        self.nodes = ready_nodes({node for node, _ in gpus}, now)
+        self.gpus = _as_they_are(gpus)
+        waiting = PendingStart.objects.filter(job__in=takers)
+        self.waits = set(waiting.values_list("job", flat=True))  # jobs for which other GPUs are kept
+        self.stops: dict[Job, _Stop] = {}
+        self.kept: list[_Kept] = []
+
+    def add(self, change: Handover) -> None:
+        """Raises CannotPlace, and nothing is added."""
+        taker = self.jobs.get(change.takes.job)
+        if taker is None:
+            raise CannotPlace(f"Job {change.takes.job} is gone.")
+        self._require_its_turn(taker, change)
+        require_nodes(self.nodes, {node for node, _ in change.takes.gpus}, change.takes.option)
+        gpus = self._wanted(taker, change.takes.gpus)
+        holders = {gpu.holder for gpu in gpus if gpu.holder} - {taker.pk}
+        if staying := [pk for pk in sorted(holders - change.victims.keys()) if not self._leaves(pk)]:
+            raise CannotPlace(f"Job {staying[0]} holds a GPU and is not stopped for this.")
+        for pk in sorted(holders & change.victims.keys()):
+            job = self.jobs[pk]
+            self.stops[job] = _Stop(change.victims[pk], job if pk in change.moving else taker)
+        if change.moves and not change.evicted:
+            self.stops[taker] = _Stop(change.why, taker)
+        self.kept.append(_Kept(taker, change.takes.option, gpus))
+
+    def _require_its_turn(self, taker: Job, change: Handover) -> None:
+        if change.evicted:
+            fits = taker.preempting or taker in self.stops
+        else:
+            fits = taker.state in STOPPABLE if change.moves else taker.state == JobState.QUEUED
+        if not fits:
+            raise CannotPlace(f"Job {taker.pk} is {taker.state} by now.")
+        if taker.state == JobState.QUEUED:
+            require_option(taker, change.takes.option)
+
+    def _wanted(self, taker: Job, wanted: Sequence[GpuId]) -> list[_Wanted]:
+        """The GPUs in order. Raises CannotPlace if one is gone, or kept."""
+        gpus = [self.gpus[gpu] for gpu in sorted(wanted) if gpu in self.gpus]
+        if len(gpus) != len(wanted):
+            raise CannotPlace("A node no longer has the GPUs that were chosen.")
+        if taker.pk in self.waits:
+            raise CannotPlace(f"GPUs are kept for job {taker.pk} already.")
+        if any(gpu.kept for gpu in gpus):
+            raise CannotPlace("A GPU is kept for another job.")
+        return gpus
+
+    def _leaves(self, job_id: str) -> bool:
+        job = self.jobs.get(job_id)
+        return job is not None and (job.state == JobState.STOPPING or job in self.stops)
+
+
+def _held_rows(ids: Iterable[str]) -> dict[str, Job]:
     """Return the jobs, held in one order.
 
     So two that need the same never wait for each other.
@@ -97,68 +164,59 @@ def _held_rows(ids: set[str]) -> dict[str, Job]:
     return {job.pk: job for job in rows}
 
 
-def _require_its_turn(taker: Job, change: Handover) -> None:
-    if change.evicted:
-        fits = taker.preempting
-    else:
-        fits = taker.state in STOPPABLE if change.moves else taker.state == JobState.QUEUED
-    if not fits:
-        raise CannotPlace(f"Job {taker.pk} is {taker.state} by now.")
-    if taker.state == JobState.QUEUED:
-        require_option(taker, change.takes.option)
-
-
-def _wanted(taker: Job, gpus: Sequence[GpuId]) -> list[_Wanted]:
-    """The GPUs as they are now. Raises CannotPlace if one is gone, or kept."""
+def _as_they_are(gpus: Iterable[GpuId]) -> dict[GpuId, _Wanted]:
     held = FilteredRelation("allocations", condition=Q(allocations__released_at__isnull=True))
     of_nodes = (Q(node=node, index__in=indices) for node, indices in by_node(gpus).items())
-    rows = Gpu.objects.filter(reduce(or_, of_nodes)).annotate(
-        held=held, waits=Exists(PendingStart.objects.filter(job=taker))
-    )
-    columns = ("node_id", "index", "node__name", "pending", "held__claim__attempt__job", "waits")
-    found = [_Wanted(*row) for row in rows.order_by("node", "index").values_list("pk", *columns)]
-    if len(found) != len(gpus):
-        raise CannotPlace("A node no longer has the GPUs that were chosen.")
-    if any(gpu.waits for gpu in found):
-        raise CannotPlace(f"GPUs are kept for job {taker.pk} already.")
-    if any(gpu.kept for gpu in found):
-        raise CannotPlace("A GPU is kept for another job.")
-    return found
+    rows = Gpu.objects.filter(reduce(or_, of_nodes)).annotate(held=held)
+    columns = ("node_id", "index", "node__name", "pending", "held__claim__attempt__job")
+    found = (_Wanted(*row) for row in rows.order_by().values_list("pk", *columns))
+    return {(gpu.node_id, gpu.place): gpu for gpu in found}
 
 
-def _leaves(job: Job | None) -> bool:
-    return job is not None and job.state == JobState.STOPPING
-
-
-def _stop(reasons: Mapping[Job, str], taker: Job | None, moving: Collection[Job], now: datetime) -> None:
+def _stop(stops: Mapping[Job, _Stop], now: datetime) -> None:
     """Stop those of the jobs that run.
 
     Their attempts name the job that gains, or themselves if they move.
     """
     # Others leave already.
-    running = {job: reason for job, reason in reasons.items() if job.state in STOPPABLE}
-    for gainer, jobs in ((F("job"), running.keys() & moving), (taker, running.keys() - moving)):
-        if jobs:
-            Attempt.objects.filter(job__in=jobs, ended_at__isnull=True).update(stopped_for=gainer)
-    preempt_all(reasons=running, now=now)
-    for job in running:
-        gains = job if job in moving else taker
-        log.info("preempted", extra={"job": job.pk, "stopped_for": gains.pk if gains else None})
+    running = {job: stop for job, stop in stops.items() if job.state in STOPPABLE}
+    for_whom: dict[Job, list[Job]] = defaultdict(list)
+    moving = [job for job, stop in running.items() if stop.gainer == job]
+    for job, stop in running.items():
+        if stop.gainer and stop.gainer != job:
+            for_whom[stop.gainer].append(job)
+    live = Attempt.objects.filter(ended_at__isnull=True)
+    if moving:
+        live.filter(job__in=moving).update(stopped_for=F("job"))
+    for gainer, jobs in for_whom.items():
+        live.filter(job__in=jobs).update(stopped_for=gainer)
+    preempt_all(reasons={job: stop.reason for job, stop in running.items()}, now=now)
+    for job, stop in running.items():
+        log.info("preempted", extra={"job": job.pk, "stopped_for": stop.gainer.pk if stop.gainer else None})
 
 
-def _keep(taker: Job, option: Option, gpus: Sequence[_Wanted], now: datetime) -> PendingStart:
+def _keep(kept: Sequence[_Kept], now: datetime) -> None:
+    """Keep GPUs for each of the jobs, which say so."""
     expires_at = now + timedelta(seconds=settings.STOP_GRACE_S + SPARE_S)
-    start = PendingStart.objects.create(
-        job=taker, option=option_json(option), made_at=now, expires_at=expires_at
+    starts = PendingStart.objects.bulk_create(
+        PendingStart(job=one.taker, option=option_json(one.option), made_at=now, expires_at=expires_at)
+        for one in kept
     )
-    PendingGpu.objects.bulk_create(PendingGpu(start=start, gpu_id=gpu.pk) for gpu in gpus)
-    names = ", ".join(f"{gpu.node} {gpu.place}" for gpu in gpus)
-    note_job(
-        job=taker, kind=JobEventKind.RESERVED, now=now, reason=f"GPUs are kept for it: {names}.",
-        data={"option": option.key, "gpus": [[gpu.node_id, gpu.place] for gpu in gpus]}, reload=False,
-        **(WAITS if taker.state == JobState.QUEUED else {}),
-    )  # fmt: skip
-    return start
+    PendingGpu.objects.bulk_create(
+        PendingGpu(start=start, gpu_id=gpu.pk)
+        for start, one in zip(starts, kept, strict=True)
+        for gpu in one.gpus
+    )
+    notes = {one.taker: _note(one) for one in kept}
+    for is_queued, columns in ((True, WAITS), (False, {})):
+        of_these = {job: note for job, note in notes.items() if (job.state == JobState.QUEUED) is is_queued}
+        note_all(notes=of_these, kind=JobEventKind.RESERVED, now=now, **columns)
+
+
+def _note(kept: _Kept) -> Note:
+    names = ", ".join(f"{gpu.node} {gpu.place}" for gpu in kept.gpus)
+    gpus = [[gpu.node_id, gpu.place] for gpu in kept.gpus]
+    return Note(f"GPUs are kept for it: {names}.", {"option": kept.option.key, "gpus": gpus})
 
 
 def explain_pending(start: PendingStart) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import Case, DateTimeField, F, Q, QuerySet, Value, When
@@ -30,6 +30,13 @@ from scheduler.states import (
     StopFor,
     public_state,
 )
+
+
+class Note(NamedTuple):
+    """An event's reason, and its data."""
+
+    reason: str
+    data: dict[str, Any]
 
 
 def locked(job_id: str) -> Job:
@@ -151,16 +158,19 @@ def preempt_all(*, reasons: Mapping[Job, str], now: datetime) -> None:
     if not reasons:
         return
     shown = Q(state__in=[state for state in STOPPABLE if public_state(state, "") == QUEUED])
-    held = [Q(pk=job.pk, version=job.version, state=job.state) for job in reasons]
-    here = Job.objects.filter(reduce(or_, held), state__in=STOPPABLE).update(
-        state=JobState.STOPPING,
-        stop_for=StopFor.PREEMPT,
-        version=F("version") + 1,
-        waited_s=_waited_s(shown, now),
-        shown_since=Case(When(shown, then=F("shown_since")), default=Value(now, DateTimeField())),
-        state_since=now,
-        stop_grace_s=None,
-        tokens_per_second=None,
+    here = (
+        _unmoved(reasons)
+        .filter(state__in=STOPPABLE)
+        .update(
+            state=JobState.STOPPING,
+            stop_for=StopFor.PREEMPT,
+            version=F("version") + 1,
+            waited_s=_waited_s(shown, now),
+            shown_since=Case(When(shown, then=F("shown_since")), default=Value(now, DateTimeField())),
+            state_since=now,
+            stop_grace_s=None,
+            tokens_per_second=None,
+        )
     )
     if here != len(reasons):
         raise StaleJob("Some of the jobs have moved on.")
@@ -177,6 +187,28 @@ def preempt_all(*, reasons: Mapping[Job, str], now: datetime) -> None:
         )  # fmt: skip
     JobEvent.objects.bulk_create(events)
     hints.tick()
+
+
+@transaction.atomic(savepoint=False)
+def note_all(*, notes: Mapping[Job, Note], kind: JobEventKind, now: datetime, **columns: Any) -> None:
+    """`note_job` of jobs that are held, in queries whose number does not grow. Raises StaleJob."""
+    if not notes:
+        return
+    if _unmoved(notes).update(version=F("version") + 1, **columns) != len(notes):
+        raise StaleJob("Some of the jobs have moved on.")
+    JobEvent.objects.bulk_create(
+        JobEvent(
+            job=job, number=job.version + 1, kind=kind, old=job.state, new=job.state, stop_for=job.stop_for,
+            fence=job.fence, reason=note.reason, data=note.data, at=now,
+        )
+        for job, note in notes.items()
+    )  # fmt: skip
+
+
+def _unmoved(jobs: Iterable[Job]) -> QuerySet[Job]:
+    """Those of the jobs that are still as they were read."""
+    held = [Q(pk=job.pk, version=job.version, state=job.state) for job in jobs]
+    return Job.objects.filter(reduce(or_, held))
 
 
 def _waited_s(shown: Q, now: datetime) -> Case:

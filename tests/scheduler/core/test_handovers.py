@@ -22,7 +22,7 @@ STATE = ClusterState(
 def of(*actions: Start | Preempt | Resize) -> dict[str, Handover]:
     found, idle = handovers(STATE, Plan(actions))
     assert not idle
-    return {change.takes.job: change for change in found}
+    return {change.takes.job: change for group in found for change in group}
 
 
 def test_a_victim_leaves_for_the_first_job_that_takes_one_of_its_gpus() -> None:
@@ -60,11 +60,26 @@ def test_jobs_that_change_places_stop_each_other() -> None:
 def test_a_job_that_shrinks_for_one_that_grows_moves_after_it() -> None:
     """A job that is stopped for a move moves itself: it counts as moved, not as stopped for another."""
     grows = Resize("b", TWO, (("n", 1), ("n", 2)))
-    found, _ = handovers(STATE, Plan((Resize("a", ONE, (("n", 0),)), grows)))
+    groups, _ = handovers(STATE, Plan((Resize("a", ONE, (("n", 0),)), grows)))
+    found = [change for group in groups for change in group]
     assert [change.takes.job for change in found] == ["b", "a"]
     assert (found[0].moving, found[0].evicted) == ({"a"}, False)
     assert (found[1].victims, found[1].evicted) == ({}, True)
     assert "1 A100 GPU instead of 2 A100 GPUs" in found[1].why
+
+
+def test_jobs_that_take_what_the_victims_of_another_leave_stand_beside_it() -> None:
+    """Others that take free GPUs do not; one that takes what two leave stands beside the later one."""
+    stops = (Preempt("a", "why"), Preempt("b", "why"))
+    on = {"c": ("n", 0), "d": ("m", 0), "e": ("n", 2), "f": ("n", 1), "g": ("m", 1)}
+    starts = [Start(job, ONE, (gpu,)) for job, gpu in on.items()]
+    groups, _ = handovers(STATE, Plan((*stops, *starts, Start("h", TWO, (("n", 0), ("n", 2))))))
+    assert [[change.takes.job for change in group] for group in groups] == [
+        ["c", "f"],
+        ["d"],
+        ["e", "h"],
+        ["g"],
+    ]
 
 
 def test_a_job_that_has_already_what_it_is_given_is_left_alone() -> None:
@@ -73,7 +88,8 @@ def test_a_job_that_has_already_what_it_is_given_is_left_alone() -> None:
 
 def test_a_stop_from_which_nobody_gains_is_told_apart() -> None:
     stop = Preempt("a", "why")
-    assert handovers(STATE, Plan((stop,))) == ([], [stop])
+    found, idle = handovers(STATE, Plan((stop,)))
+    assert (list(found), idle) == ([], [stop])
 
 
 @pytest.mark.parametrize("name", [name for name in LIVE if name in RANKING])
@@ -82,7 +98,8 @@ def test_a_stop_from_which_nobody_gains_is_told_apart() -> None:
 def test_a_ranking_policy_stops_nobody_in_vain(name: str, state: ClusterState) -> None:
     """Each stop has one cause, of no lower priority, and whatever a job takes is free or left by a victim."""
     plan = POLICIES[name].decide(state, 0.0)
-    changes, idle = handovers(state, plan)
+    groups, idle = handovers(state, plan)
+    changes = [change for group in groups for change in group]
     assert not idle
     priority = {one.id: one.priority for one in state.jobs}
     stopped = [victim for change in changes for victim in change.victims]

@@ -14,6 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from scheduler import hints
+from scheduler.core.handovers import Handover
 from scheduler.loop import leases
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Epoch, Job, Node, PendingGpu, PendingStart
@@ -154,25 +155,27 @@ def test_all_gpus_of_a_job_that_is_stopped_are_handed_over_in_one_tick(settings:
     assert {*PendingStart.objects.values_list("job", flat=True)} == {job.pk for job in waiting}
 
 
-@pytest.mark.parametrize("victims", [1, 4])
-def test_a_handover_takes_a_constant_number_of_queries(
-    settings: Any, monkeypatch: pytest.MonkeyPatch, victims: int
+@pytest.mark.parametrize(("victims", "takers"), [(1, 1), (4, 1), (1, 4)])
+def test_handovers_take_a_constant_number_of_queries(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, victims: int, takers: int
 ) -> None:
-    """However many jobs are stopped for one, and however many GPUs it takes."""
+    """However many jobs are stopped for one, how many GPUs it takes, and how many take those of one."""
     settings.POLICY = "las"
-    node = world.fake_node(slots=victims)
+    node = world.fake_node(slots=4)
     for _ in range(victims):
-        running(node, number_gpus=1)
-    taker = world.job(params={"number_gpus": victims, "max_steps": 10_000})
+        running(node, number_gpus=4 // victims)
+    for _ in range(takers):
+        world.job(params={"number_gpus": 4 // takers, "max_steps": 10_000})
     queries: list[str] = []
 
-    def counted(**values: Any) -> None:
+    def counted(**values: Any) -> list[Handover]:
         with CaptureQueriesContext(connection) as captured:
-            hand_over(**values)
+            done = hand_over(**values)
         queries.extend(query["sql"] for query in captured)
+        return done
 
     monkeypatch.setattr("scheduler.loop.apply.hand_over", counted)
     tick()
-    assert PendingGpu.objects.filter(start__job=taker).count() == victims
-    assert Attempt.objects.filter(stopped_for=taker).count() == victims
-    assert len(queries) == 10, queries
+    assert (PendingGpu.objects.count(), PendingStart.objects.count()) == (4, takers)
+    assert Attempt.objects.filter(stopped_for__isnull=False).count() == victims
+    assert len(queries) == 11, queries
