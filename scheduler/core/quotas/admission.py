@@ -88,8 +88,8 @@ class _Barred:
         return found
 
     def leaves_any(self, jobs: Iterable[JobInfo]) -> bool:
-        """Has any of these jobs an option left?"""
-        return any(self._left.get(job.id, job.options) for job in jobs)
+        """Has any of these jobs that may start an option left?"""
+        return any(not job.hold and self._left.get(job.id, job.options) for job in jobs)
 
     def bar(self, job_id: str, option: Option, wait: Wait) -> None:
         left = self._left.get(job_id, self.jobs[job_id].options)

@@ -208,3 +208,10 @@ def test_a_job_that_meets_a_limit_once_others_start_holds_up_nobody() -> None:
     actions = decided(jobs, limited, nodes=nodes)
     assert started(actions) == {"a", "small"}
     assert code(actions["gang"]) == WaitState.QUOTA_TEAM
+
+
+def test_a_job_that_is_being_stopped_changes_no_reason_of_others() -> None:
+    jobs = [one(f"o{i}", "speech", at=float(i)) for i in range(9)]
+    leaves = one("leaves", "speech", hold="It is being stopped.")
+    without = decided(jobs, OWED, policy="las")
+    assert decided([*jobs, leaves], OWED, policy="las") == {**without, "leaves": decided([leaves])["leaves"]}
