@@ -99,7 +99,10 @@ def _side_by_side(
     causes: Mapping[str, str],
     victims: Mapping[str, Sequence[str]],
 ) -> list[list[Start | Resize]]:
-    """Put each job that takes what victims of others leave, and no more, beside the last of these others."""
+    """Put each job that takes what victims of others leave beside these others.
+
+    It takes no more than that, and stands beside the last of them.
+    """
     groups: list[list[Start | Resize]] = []
     group_of: dict[str, int] = {}
     for action in order:

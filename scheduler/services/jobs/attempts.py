@@ -147,7 +147,7 @@ def ready_nodes(node_ids: Collection[str], now: datetime) -> dict[str, Node]:
 
 
 def require_nodes(ready: Mapping[str, Node], node_ids: Iterable[str], option: Option) -> None:
-    """Raise CannotPlace if one of the nodes is not ready, or dearer than the option allows."""
+    """Raise CannotPlace if a node is not ready, or dearer than the option allows."""
     limit = option.price_per_gpu_hour
     for node_id in node_ids:
         node = ready.get(node_id)

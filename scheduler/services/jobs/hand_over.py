@@ -98,7 +98,7 @@ def release_gpus(*, job_id: str, reason: str, now: datetime) -> None:
 
 
 class _AtOnce:
-    """Changes that are checked one after the other, against rows that are held, and written together."""
+    """Changes that are checked one by one against held rows, and written together."""
 
     def __init__(self, changes: Sequence[Handover], now: datetime) -> None:
         takers = {change.takes.job for change in changes}

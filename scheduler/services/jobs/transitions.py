@@ -191,7 +191,7 @@ def preempt_all(*, reasons: Mapping[Job, str], now: datetime) -> None:
 
 @transaction.atomic(savepoint=False)
 def note_all(*, notes: Mapping[Job, Note], kind: JobEventKind, now: datetime, **columns: Any) -> None:
-    """`note_job` of jobs that are held, in queries whose number does not grow. Raises StaleJob."""
+    """`note_job` of held jobs, in as many queries as of one. Raises StaleJob."""
     if not notes:
         return
     if _unmoved(notes).update(version=F("version") + 1, **columns) != len(notes):
