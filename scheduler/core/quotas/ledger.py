@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle.wait_reasons import counted_gpus
-from scheduler.core.limits import ALL_MODELS, Quota, UserLimit
+from scheduler.core.limits import ALL_MODELS, Quota
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.types import ClusterState, JobInfo, Wait
 from scheduler.states import WaitState
@@ -37,7 +37,8 @@ class Ledger:
         self.demand: Counter[Share] = Counter()
         self.jobs_of: Counter[str] = Counter()
         self.gpus_of: Counter[str] = Counter()
-        self._refused: dict[tuple[object, ...], Wait | None] = {}  # what equal jobs are told, until a change
+        # What equal jobs are told until a change: for their users' counts, and for their teams.
+        self._refused: dict[tuple[object, ...], tuple[Wait | None, Wait | None]] = {}
         self.gpu_s_of: defaultdict[str, float] = defaultdict(float)
         self._wanted: dict[str, dict[str, int]] = {}
         self._places = FreeGpus(state.nodes)
@@ -74,10 +75,12 @@ class Ledger:
             refused = self._of_user(job, option) or next(self._of_team(job, option), None)
             self._count(job, job.holds.option, 1)
             return refused
-        alike = (job.team, job.user, job.borrows, option.gpu_model, option.gpus)
+        config = option.config
+        alike = (job.team, job.user, job.borrows, config.gpu_model, config.number_gpus)
         if alike not in self._refused:
-            self._refused[alike] = next(self._of_team(job, option), None)
-        found = self._of_user(job, option) or self._refused[alike]
+            self._refused[alike] = self._of_counts(job, option), next(self._of_team(job, option), None)
+        of_counts, of_team = self._refused[alike]
+        found = of_counts or self._of_hours(job, option) or of_team
         return Wait(job.id, found.code, found.reason) if found else None
 
     def guarantees(self, job: JobInfo, option: Option) -> bool:
@@ -97,6 +100,9 @@ class Ledger:
         return max(0, self.held[model, team] - (quotas[team].guaranteed if team in quotas else 0))
 
     def _of_user(self, job: JobInfo, option: Option) -> Wait | None:
+        return self._of_counts(job, option) or self._of_hours(job, option)
+
+    def _of_counts(self, job: JobInfo, option: Option) -> Wait | None:
         limit = self.limits.get(job.user)
         if limit is None:
             return None
@@ -108,10 +114,11 @@ class Ledger:
             most = counted_gpus(limit.gpus)
             text = f"Its owner's jobs hold {gpus} of at most {most}; it needs {option.gpus}."
             return Wait(job.id, WaitState.QUOTA_USER, text)
-        return self._of_hours(job, option, limit)
+        return None
 
-    def _of_hours(self, job: JobInfo, option: Option, limit: UserLimit) -> Wait | None:
-        if limit.gpu_s_left is None:
+    def _of_hours(self, job: JobInfo, option: Option) -> Wait | None:
+        limit = self.limits.get(job.user)
+        if limit is None or limit.gpu_s_left is None:
             return None
         needed_s, left_s = _gpu_s(job, option), limit.gpu_s_left - self.gpu_s_of[job.user]
         if 0 < left_s >= needed_s:
@@ -201,7 +208,8 @@ def _models(option: Option) -> tuple[str, str]:
 
 def _gpu_s(job: JobInfo, option: Option) -> float:
     """GPU-seconds that the job is still going to use, as predicted."""
-    return max(0.0, option.duration_s.value) * job.work_left * option.gpus
+    duration_s = option.duration_s.value
+    return duration_s * job.work_left * option.config.number_gpus if duration_s > 0 else 0.0
 
 
 def _told_apart(one: float, other: float) -> tuple[str, str]:
