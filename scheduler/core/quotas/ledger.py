@@ -37,7 +37,7 @@ class Ledger:
         self.demand: Counter[Share] = Counter()
         self.jobs_of: Counter[str] = Counter()
         self.gpus_of: Counter[str] = Counter()
-        # What equal jobs are told until a change: for their users' counts, and for their teams.
+        # Refusals of equal jobs until a change: by their users' counts, and by their teams.
         self._refused: dict[tuple[object, ...], tuple[Wait | None, Wait | None]] = {}
         self.gpu_s_of: defaultdict[str, float] = defaultdict(float)
         self._wanted: dict[str, dict[str, int]] = {}
