@@ -41,6 +41,7 @@ urlpatterns = [
     path("jobs/<str:job_id>/resume/", jobs.ResumeApi.as_view()),
     path("jobs/<str:job_id>/change/", jobs.ChangeApi.as_view()),
     path("jobs/<str:job_id>/hold/", jobs.HoldApi.as_view()),
+    path("jobs/<str:job_id>/preempt/", jobs.PreemptApi.as_view()),
     path("jobs/<str:job_id>/release/", jobs.ReleaseApi.as_view()),
     path("jobs/<str:job_id>/front/", jobs.FrontApi.as_view()),
     path("jobs/<str:job_id>/events/", parts.EventsApi.as_view()),

@@ -22,7 +22,7 @@ from scheduler.selectors.jobs import for_lists, get_job, visible_jobs
 from scheduler.selectors.public_states import in_public_state
 from scheduler.services.jobs.change import change_job
 from scheduler.services.jobs.priorities import hold_job, move_back, move_to_front, release_job
-from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job, submit_job
+from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job, return_to_queue, submit_job
 
 JobPage = page_of(JobBrief)
 
@@ -112,6 +112,17 @@ class ReleaseApi(AdminApi):
     def post(self, request: ApiRequest, job_id: str) -> Response:
         """Let a job start that was held (administrators)."""
         release_job(job=get_job(request.user, job_id), actor=request.user, now=database_now())
+        return _whole(request, job_id)
+
+
+class PreemptApi(AdminApi):
+    @extend_schema(operation_id="jobs_preempt", request=HoldIn, responses=JobOut)
+    def post(self, request: ApiRequest, job_id: str) -> Response:
+        """Take a job's GPUs back; it waits again (administrators)."""
+        data = HoldIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        job = get_job(request.user, job_id)
+        return_to_queue(job=job, actor=request.user, now=database_now(), **data.validated_data)
         return _whole(request, job_id)
 
 

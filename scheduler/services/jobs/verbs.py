@@ -12,6 +12,8 @@ from django.db import transaction
 from knowledge.core.domain.types import Goal
 from knowledge.recommendations.recommender import Recommender
 from portal.accounts.models import Team, User
+from portal.accounts.people import require_admin
+from portal.accounts.services import audit
 from scheduler import hints
 from scheduler.core.types import Topology
 from scheduler.errors import BadParameters, IllegalTransition
@@ -246,6 +248,19 @@ def preempt_job(*, job: Job, stop_for: StopFor, now: datetime, reason: str, grac
     if job.state not in STOPPABLE:
         return job
     return _stop(job, stop_for, now, reason, None, grace_s)
+
+
+@transaction.atomic
+def return_to_queue(*, job: Job, actor: User, now: datetime, note: str = "") -> Job:
+    """Take a job's GPUs back with a checkpoint, so that it waits again.
+
+    For administrators. Raises NotAllowed, IllegalTransition.
+    """
+    require_admin(actor)
+    reason = f"Preempted by an administrator: {note}" if note else "Preempted by an administrator."
+    job = _stop(locked(job.pk), StopFor.PREEMPT, now, reason, actor)
+    audit(action="job preempted", actor=actor, target=job.pk, data={"note": note}, now=now)
+    return job
 
 
 def _stop(

@@ -13,6 +13,8 @@ from portal.clock import database_now
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Job
 from tests.harness import world
+from tests.harness.fake_node import step
+from tests.harness.invariants import assert_sound
 
 Body = Callable[..., dict[str, object]]
 
@@ -164,6 +166,34 @@ def test_a_job_is_held_and_released(admin_api: APIClient, api: APIClient, body: 
     ]
     assert admin_api.delete(f"/api/jobs/{job}/front/").json()["front_at"] is None
     assert tick().started == 1
+
+
+def test_an_administrator_takes_a_jobs_gpus_back(admin_api: APIClient, api: APIClient, body: Body) -> None:
+    node = world.fake_node(slots=1)
+    job = api.post("/api/jobs/", body(), format="json").json()["id"]
+    preempt = f"/api/jobs/{job}/preempt/"
+    refused = admin_api.post(preempt, {}, format="json")
+    assert refused.status_code == 409
+    assert "queued" in refused.json()["error"]["message"]
+    tick()
+    order = node.take_up()
+    node.run(order, step(1))
+    assert api.post(preempt, {}, format="json").status_code == 403
+    assert admin_api.post(preempt, {"note": 5}, format="json").status_code == 400
+    assert admin_api.post(preempt, {"note": "It grows warm."}, format="json").status_code == 200
+    assert admin_api.post(preempt, {}, format="json").status_code == 409
+    node.save_checkpoint(order, 7)
+    node.end(order, "stopped")
+    events = api.get(f"/api/jobs/{job}/events/").json()["data"]
+    assert "Preempted by an administrator: It grows warm." in [event["reason"] for event in events]
+    assert AuditEntry.objects.filter(action="job preempted", target=job).exists()
+    assert api.get(f"/api/jobs/{job}/").json()["state"] == "queued"
+    tick()
+    again = node.take_up().spec
+    assert again is not None
+    assert again.resume is not None
+    assert again.resume.step == 7
+    assert_sound()
 
 
 def test_an_array_takes_a_class(admin_api: APIClient, api: APIClient, body: Body) -> None:
