@@ -21,6 +21,7 @@ from tests.trainer.agent.fakes.fake_portal import FakePortal, until
 from trainer.agent.errors import SetupError
 from trainer.agent.executors.base import Launch
 from trainer.agent.executors.process import ProcessExecutor
+from trainer.agent.node import discovery
 from trainer.agent.node.discovery import cpu_slots, discover
 from trainer.agent.node.environment import training_environment
 from trainer.agent.node.user import RunAs, training_user
@@ -201,6 +202,17 @@ def test_slots_share_the_memory(node_dir: Path) -> None:
     assert [(slot.index, slot.model, slot.memory_bytes) for slot in slots] == [
         (index, "cpu", 2 * 2**30) for index in range(4)
     ]
+
+
+def test_a_speed_that_cannot_be_measured_is_logged_with_its_cause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = NodeFolder(tmp_path / "node")
+    folder.prepare()
+    monkeypatch.setattr(discovery, "IMPORT_FOLDER", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert cpu_slots(1, 2**30, folder)[0].peak_flops is None
+    assert "No module named 'trainer" in caplog.records[-1].__dict__["error"]
 
 
 def test_an_online_training_gets_a_proxy_but_no_password(monkeypatch: pytest.MonkeyPatch) -> None:

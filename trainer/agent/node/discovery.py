@@ -199,5 +199,7 @@ def _measure() -> dict[str, float]:
         )
         return {key: float(value) for key, value in json.loads(done.stdout).items()}
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        log.warning("the speed of a CPU slot could not be measured", extra={"error": str(error)[:200]})
+        said = str(getattr(error, "stderr", None) or error).strip()
+        last = said.rpartition("\n")[2]  # of a traceback, the line that names the error
+        log.warning("the speed of a CPU slot could not be measured", extra={"error": last[:200]})
         return {}
