@@ -21,9 +21,8 @@ SCALED_LOGITS = frozenset(
 )
 # Families that hand out logits in float32 (transformers 4.50 to 4.55, `modeling_granitemoe.py` and kin).
 WIDE_LOGITS = frozenset({"granitemoe", "granitemoeshared", "granitemoehybrid", "granite4-dense"})
-UNFUSED_LOSS = frozenset(
-    {"granitemoe"}
-)  # of these, whose loss fms-acceleration's fused kernels leave as it is
+# Of these, those whose loss fms-acceleration's fused kernels leave as it is.
+UNFUSED_LOSS = frozenset({"granitemoe"})
 SEGMENT = 2 * 2**20  # bytes that the allocator rounds large segments up to
 # Families whose experts work one after the other, each on its tokens (transformers 4.45 to 4.55).
 IN_TURN = frozenset({"mixtral", "olmoe", "qwen3_moe"})
