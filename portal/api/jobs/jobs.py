@@ -14,7 +14,7 @@ from portal.accounts.requests import ApiRequest
 from portal.api.common.idempotent import KEY, create
 from portal.api.common.pages import page, page_of, read_query
 from portal.api.common.views import AdminApi
-from portal.api.jobs.requests import ChangeIn, HoldIn, JobIn, JobQuery, with_objects
+from portal.api.jobs.requests import ChangeIn, JobIn, JobQuery, NoteIn, with_objects
 from portal.api.jobs.resources import JobBrief, JobOut
 from portal.clock import database_now
 from scheduler.models import Job
@@ -81,6 +81,14 @@ def _verb(name: str, text: str, act: Callable[..., Job]) -> type[APIView]:
     return VerbApi
 
 
+def _with_note(act: Callable[..., Job], request: ApiRequest, job_id: str) -> Response:
+    """The answer of an administrators' verb with a note; `act` does it."""
+    data = NoteIn(data=request.data)
+    data.is_valid(raise_exception=True)
+    act(job=get_job(request.user, job_id), actor=request.user, now=database_now(), **data.validated_data)
+    return _whole(request, job_id)
+
+
 class ChangeApi(APIView):
     @extend_schema(operation_id="jobs_change", request=ChangeIn, responses=JobOut)
     def post(self, request: ApiRequest, job_id: str) -> Response:
@@ -97,14 +105,10 @@ class ChangeApi(APIView):
 
 
 class HoldApi(AdminApi):
-    @extend_schema(operation_id="jobs_hold", request=HoldIn, responses=JobOut)
+    @extend_schema(operation_id="jobs_hold", request=NoteIn, responses=JobOut)
     def post(self, request: ApiRequest, job_id: str) -> Response:
         """Keep a job from starting until it is released (administrators)."""
-        data = HoldIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        job = get_job(request.user, job_id)
-        hold_job(job=job, actor=request.user, now=database_now(), **data.validated_data)
-        return _whole(request, job_id)
+        return _with_note(hold_job, request, job_id)
 
 
 class ReleaseApi(AdminApi):
@@ -116,25 +120,20 @@ class ReleaseApi(AdminApi):
 
 
 class PreemptApi(AdminApi):
-    @extend_schema(operation_id="jobs_preempt", request=HoldIn, responses=JobOut)
+    @extend_schema(operation_id="jobs_preempt", request=NoteIn, responses=JobOut)
     def post(self, request: ApiRequest, job_id: str) -> Response:
-        """Take a job's GPUs back; it waits again (administrators)."""
-        data = HoldIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        job = get_job(request.user, job_id)
-        return_to_queue(job=job, actor=request.user, now=database_now(), **data.validated_data)
-        return _whole(request, job_id)
+        """Take a job's GPUs back (administrators).
+
+        It leaves a checkpoint and waits again.
+        """
+        return _with_note(return_to_queue, request, job_id)
 
 
 class FrontApi(AdminApi):
-    @extend_schema(operation_id="jobs_front", request=HoldIn, responses=JobOut)
+    @extend_schema(operation_id="jobs_front", request=NoteIn, responses=JobOut)
     def post(self, request: ApiRequest, job_id: str) -> Response:
         """Let a job that waits go before all others of its class (administrators)."""
-        data = HoldIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        job = get_job(request.user, job_id)
-        move_to_front(job=job, actor=request.user, now=database_now(), **data.validated_data)
-        return _whole(request, job_id)
+        return _with_note(move_to_front, request, job_id)
 
     @extend_schema(operation_id="jobs_front_end", request=None, responses={200: JobOut})
     def delete(self, request: ApiRequest, job_id: str) -> Response:

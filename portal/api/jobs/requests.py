@@ -189,7 +189,7 @@ class ChangeIn(ClosenessIn):
     )
 
 
-class HoldIn(StrictSerializer):
+class NoteIn(StrictSerializer):
     note = StrictText(
         max_length=200, allow_blank=True, default="", help_text="Why, in words for the job's owner."
     )
