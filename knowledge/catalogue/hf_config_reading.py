@@ -13,6 +13,7 @@ import httpx
 from django.conf import settings
 
 from knowledge.catalogue import remote
+from knowledge.core.domain.hf_config import with_usual_names
 from trainer import roots, strict_json
 from trainer.architectures import EXPERTS
 from trainer.protocol_parsing import safe_path
@@ -24,7 +25,8 @@ NEEDED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermedia
 KNOWN = (
     *("num_key_value_heads", "head_dim", "max_position_embeddings", *EXPERTS),
     *("num_experts_per_tok", "moe_intermediate_size", "shared_intermediate_size"),
-    *("shared_expert_intermediate_size", "n_shared_experts"),
+    *("shared_expert_intermediate_size", "n_shared_experts", "first_k_dense_replace"),
+    *("kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"),
 )
 
 
@@ -104,9 +106,9 @@ def check_sizes(text: str) -> None:
         raw = strict_json.loads(text)
     except ValueError as wrong:
         raise CannotAdd({"config": f"is not JSON: {str(wrong)[:200]}"}) from wrong
-    sizes = raw.get("text_config", raw) if isinstance(raw, dict) else None
-    if not isinstance(sizes, dict):
+    if not isinstance(raw, dict) or not isinstance(raw.get("text_config", raw), dict):
         raise CannotAdd({"config": "must be the JSON object of a config.json"})
+    sizes = with_usual_names(raw)
     lacking = [name for name in NEEDED if sizes.get(name) is None]
     if lacking:
         raise CannotAdd({"config": f"lacks a size that a prediction needs: {', '.join(lacking)}"})

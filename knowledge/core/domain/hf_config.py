@@ -8,17 +8,23 @@ from typing import Any
 from knowledge.core.domain.catalogue import Model, UnknownModel
 from trainer.architectures import number_of_experts
 
-# Other names of the same sizes, as GPT-2, OPT and Falcon have them.
+# Other names of the same sizes, as GPT-2, GPT-Neo, BLOOM, OPT and Falcon have them.
 _ALIASES = {
-    "hidden_size": ("n_embd", "d_model"),
-    "num_hidden_layers": ("n_layer", "n_layers"),
-    "num_attention_heads": ("n_head", "n_heads"),
+    "hidden_size": ("n_embd", "n_embed", "d_model"),
+    "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
+    "num_attention_heads": ("n_head", "n_heads", "num_heads"),
     "intermediate_size": ("n_inner", "ffn_dim", "ffn_hidden_size"),
     "num_key_value_heads": ("num_kv_heads",),
     "max_position_embeddings": ("n_positions", "max_seq_len"),
 }
-_FOUR_TIMES = ("gpt2", "gpt_bigcode", "falcon", "bloom", "mpt")  # the MLP's width where none is stated
+# The MLP's width where none is stated.
+_FOUR_TIMES = ("bloom", "codegen", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gptj", "mpt")
 _ONE_KEY = ("falcon", "gpt_bigcode")  # keys and values of one head, unless it says otherwise
+# Families whose embeddings are the head, unless a file says otherwise: it states what is unusual alone.
+_TIED = (
+    "bloom", "cohere", "cohere2", "falcon", "gemma", "gemma2", "gemma3", "gemma3_text", "gemma3n_text",
+    "gpt2", "gpt_bigcode", "gpt_neo", "mpt", "opt", "smollm3", "starcoder2",
+)  # fmt: skip
 _PLAIN = (  # architectures whose MLP has no gate
     "bloom", "codegen", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox", "gptj", "mpt", "nemotron",
     "opt", "persimmon", "phi", "starcoder2",
@@ -33,7 +39,7 @@ def model_from_config(text: str, name: str) -> Model:
     """
     try:
         raw: dict[str, Any] = json.loads(text)
-        raw = _with_usual_names(raw.get("text_config", raw))
+        raw = with_usual_names(raw)
         hidden, layers, heads = raw["hidden_size"], raw["num_hidden_layers"], raw["num_attention_heads"]
         width, vocab = raw["intermediate_size"], raw["vocab_size"]
         if None in (hidden, layers, heads, width, vocab):
@@ -48,12 +54,12 @@ def model_from_config(text: str, name: str) -> Model:
         "hidden": hidden,
         "heads": heads,
         "kv_heads": raw.get("num_key_value_heads") or heads,
-        "head_dim": raw.get("head_dim") or hidden // heads,
+        "head_dim": _head_dim(raw),
         "mlp_width": raw.get("moe_intermediate_size" if experts else "shared_intermediate_size") or width,
         "mlp_gated": raw.get("model_type") not in _PLAIN,
         "vocab": vocab,
         "max_context": raw.get("max_position_embeddings") or 2048,
-        "tied_embeddings": bool(raw.get("tie_word_embeddings", False)),
+        "tied_embeddings": bool(raw.get("tie_word_embeddings", raw.get("model_type") in _TIED)),
         "attention_layers": layers,
         "experts": experts,
         "experts_per_token": raw.get("num_experts_per_tok") or 0,
@@ -63,21 +69,53 @@ def model_from_config(text: str, name: str) -> Model:
     embedding = 0 if active.tied_embeddings else vocab * hidden
     matrices = 3 if active.mlp_gated else 2
     idle = layers * matrices * hidden * active.mlp_width * max(0, experts - active.experts_per_token)
-    counted = int(active.matmul_parameters) + embedding
+    counted = int(active.matmul_parameters) + embedding + _of_compressed_keys(raw, active)
+    first = min(layers, raw.get("first_k_dense_replace") or 0) if experts else 0
+    counted += first * matrices * hidden * (width - active.active_mlp_width)
+    idle -= idle // layers * first
     return Model(parameters=counted + (idle if experts else 0), active_parameters=counted, **shape)
 
 
-def _with_usual_names(raw: dict[str, Any]) -> dict[str, Any]:
-    found = dict(raw)
+def with_usual_names(whole: dict[str, Any]) -> dict[str, Any]:
+    """Return what a config.json says of its text part, sizes under their usual names.
+
+    Sizes that are not stated have the values that the family has then, as far as they are known.
+    """
+    raw: dict[str, Any] = whole.get("text_config", whole)
+    found = {name: value for name, value in whole.items() if name == "tie_word_embeddings"} | raw
     for usual, others in _ALIASES.items():
         stated = [raw[name] for name in (usual, *others) if raw.get(name) is not None]
         if stated:
             found[usual] = stated[0]
-    if found.get("intermediate_size") is None and raw.get("model_type") in _FOUR_TIMES:
+    unstated = found.get("intermediate_size") is None and isinstance(found.get("hidden_size"), int)
+    if unstated and raw.get("model_type") in _FOUR_TIMES:
         found["intermediate_size"] = 4 * found["hidden_size"]
     if raw.get("multi_query", raw.get("model_type") in _ONE_KEY) and not raw.get("new_decoder_architecture"):
         found["num_key_value_heads"] = 1
     return found
+
+
+def _head_dim(raw: dict[str, Any]) -> int:
+    """The width of a head's queries and keys, which DeepSeek states in two parts."""
+    parts = (raw.get("qk_nope_head_dim") or 0) + (raw.get("qk_rope_head_dim") or 0)
+    stated = parts if raw.get("kv_lora_rank") else raw.get("head_dim")
+    return int(stated or raw["hidden_size"] // raw["num_attention_heads"])
+
+
+def _of_compressed_keys(raw: dict[str, Any], model: Model) -> int:
+    """Return the weights of attention beyond the usual ones.
+
+    DeepSeek makes keys and values from few numbers.
+    """
+    rank = raw.get("kv_lora_rank") or 0
+    if not rank:
+        return 0
+    turned, values, few = (raw.get(name) or 0 for name in ("qk_rope_head_dim", "v_head_dim", "q_lora_rank"))
+    queries = model.heads * model.head_dim
+    asked = few * (model.hidden + queries) if few else model.hidden * queries
+    heads = model.heads * (model.head_dim - turned + values)
+    kept = model.hidden * (rank + turned) + rank * heads + model.heads * values * model.hidden
+    return int(model.layers * (asked + kept - 4 * model.hidden * queries))
 
 
 def _shared_width(raw: dict[str, Any]) -> int:

@@ -67,6 +67,13 @@ def test_what_an_administrator_says_of_a_name_goes_before_what_its_likes_are(fol
     assert portal_catalogue().model("our/gpt2").layers == 16
 
 
+def test_sizes_under_the_names_of_their_family_are_sizes(tmp_path: Path) -> None:
+    gpt2 = {"model_type": "gpt2", "n_embd": 1600, "n_head": 25, "n_layer": 48, "vocab_size": 50257}
+    (tmp_path / "config.json").write_text(json.dumps(gpt2), encoding="utf-8")
+    call_command("add_model", str(tmp_path), "--name", "our/xl")
+    assert portal_catalogue().model("our/xl").parameters == pytest.approx(1.557e9, rel=0.005)
+
+
 def test_a_config_without_sizes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}", encoding="utf-8")
     with pytest.raises(CommandError, match="lacks a size"):

@@ -67,11 +67,62 @@ NEOX = {
     "tie_word_embeddings": False,
     "vocab_size": 50304,
 }
+# Files state what is unusual for the family alone, and sizes under the names that it has for them.
+GEMMA2 = {
+    "model_type": "gemma2",
+    "head_dim": 256,
+    "hidden_size": 3584,
+    "intermediate_size": 14336,
+    "num_attention_heads": 16,
+    "num_hidden_layers": 42,
+    "num_key_value_heads": 8,
+    "vocab_size": 256000,
+}
+BLOOM = {
+    "model_type": "bloom",
+    "n_embed": 4096,
+    "n_layer": 30,
+    "num_attention_heads": 32,
+    "vocab_size": 250880,
+}
+GPT_NEO = {
+    "model_type": "gpt_neo",
+    "hidden_size": 2048,
+    "intermediate_size": None,
+    "num_heads": 16,
+    "num_layers": 24,
+    "vocab_size": 50257,
+}
+DEEPSEEK = {  # V2 Lite: compressed keys and values, the first layer without experts
+    "model_type": "deepseek_v2",
+    "first_k_dense_replace": 1,
+    "hidden_size": 2048,
+    "intermediate_size": 10944,
+    "kv_lora_rank": 512,
+    "moe_intermediate_size": 1408,
+    "n_routed_experts": 64,
+    "n_shared_experts": 2,
+    "num_attention_heads": 16,
+    "num_experts_per_tok": 6,
+    "num_hidden_layers": 27,
+    "num_key_value_heads": 16,
+    "q_lora_rank": None,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "tie_word_embeddings": False,
+    "v_head_dim": 128,
+    "vocab_size": 102400,
+}
 
 
 @pytest.mark.parametrize(
     ("config", "known"),
-    [(GEMMA, "google/gemma-2b"), (OPT, "facebook/opt-1.3b"), (NEOX, "EleutherAI/pythia-1b")],
+    [
+        (GEMMA, "google/gemma-2b"),
+        (GEMMA2, "google/gemma-2-9b"),
+        (OPT, "facebook/opt-1.3b"),
+        (NEOX, "EleutherAI/pythia-1b"),
+    ],
 )
 def test_a_published_config_gives_the_known_model(config: dict[str, Any], known: str) -> None:
     read, model = model_from_config(json.dumps(config), known), shipped_catalogue().model(known)
@@ -80,7 +131,10 @@ def test_a_published_config_gives_the_known_model(config: dict[str, Any], known:
     assert read.parameters == pytest.approx(model.parameters, rel=0.005)
 
 
-@pytest.mark.parametrize(("config", "parameters"), [(GPT2, 124.4e6), (FALCON, 6.92e9)])
+@pytest.mark.parametrize(
+    ("config", "parameters"),
+    [(GPT2, 124.4e6), (FALCON, 6.92e9), (BLOOM, 7.07e9), (GPT_NEO, 1.316e9), (DEEPSEEK, 15.71e9)],
+)
 def test_sizes_under_their_older_names_are_read(config: dict[str, Any], parameters: float) -> None:
     """The published numbers of weights; learned positions are not counted."""
     assert model_from_config(json.dumps(config), "a/b").parameters == pytest.approx(parameters, rel=0.01)
