@@ -32,6 +32,7 @@ _USUAL: dict[str, Any] = {
 _HEAD = {"head_dim": HIDDEN // HEADS}
 _NO_GROUPS = {"num_key_value_heads": HEADS}
 _GPT2 = {"n_embd": HIDDEN, "n_inner": WIDTH, "n_head": HEADS, "n_positions": TOKENS}
+_MPT = {"d_model": HIDDEN, "n_heads": HEADS, "max_seq_len": TOKENS}
 _NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
 # Differences from the usual: of an architecture, the keys of its config.json.
 ARCHITECTURES: dict[str, dict[str, Any]] = {
@@ -43,6 +44,11 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "gemma2": _HEAD,
     "gemma3_text": _HEAD,
     "granite": {},
+    "bloom": {"n_head": HEADS, "intermediate_size": 4 * HIDDEN},
+    "cohere": {},
+    "mpt": {"vocab_size": VOCABULARY, **_MPT},
+    "nemotron": _HEAD,
+    "olmo": {},
     "olmo2": {},
     "phi": _NO_GROUPS,
     "phi3": {},
@@ -51,9 +57,12 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "gpt_neox": _NO_GROUPS,
     "opt": {"word_embed_proj_dim": HIDDEN, "ffn_dim": WIDTH, "dropout": 0.0, **_NO_GROUPS},
     "qwen3_moe": {**_HEAD, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128},
+    "olmoe": {**_NO_GROUPS, "num_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 128},
+    "phimoe": {"num_local_experts": 4, "num_experts_per_tok": 2},
+    "starcoder2": {"residual_dropout": 0.0, "embedding_dropout": 0.0},
     "mixtral": {"num_local_experts": 4, "num_experts_per_tok": 2},
 }
-DEPTH = {"gpt2": "n_layer"}
+DEPTH = {"gpt2": "n_layer", "mpt": "n_layers"}
 
 
 @dataclass(frozen=True, slots=True)

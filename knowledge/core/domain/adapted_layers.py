@@ -12,7 +12,9 @@ from knowledge.core.domain.catalogue import Model
 from trainer import recipes
 
 # Architectures that make queries, keys and values by one layer, and gate and MLP: fewer adapters.
-ONE_QUERY_LAYER = ("bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neox", "mpt", "phi3")
+ONE_QUERY_LAYER = (
+    *("bloom", "codegen", "falcon", "gpt2", "gpt_bigcode", "gpt_neox", "mpt", "persimmon", "phi3"),
+)
 ONE_GATE_LAYER = ("glm", "glm4", "granite4-dense", "granitemoehybrid", "granitemoeshared", "phi3")
 
 ALL_LINEAR, ATTENTION = recipes.ALL_LINEAR, recipes.ATTENTION

@@ -22,7 +22,8 @@ class LayerKind:
     norms: norms over the hidden width.
     inputs: distinct tensors of the hidden width that linear layers read.
     root_mean_square: such norms compute in float32 and keep that copy of their input.
-    float32_scale: their weights are applied in float32.
+    scaled: norms have weights.
+    float32_scale: these are applied in float32.
     query_key_norm: queries and keys are normed, too.
     rotated: positions turn queries and keys, which are then held beside their projections.
     partly_rotated: heads are put together from turned and other parts; attention's output is copied.
@@ -34,6 +35,7 @@ class LayerKind:
     norm_inputs: int = 2
     inputs: int = 2
     root_mean_square: bool = True
+    scaled: bool = True
     float32_scale: bool = False
     query_key_norm: bool = False
     rotated: bool = True
@@ -43,26 +45,39 @@ class LayerKind:
 
 
 _LAYER_NORM = LayerKind(root_mean_square=False)
+_PARALLEL = LayerKind(
+    root_mean_square=False, norms=1, norm_inputs=1, inputs=1, partly_rotated=True, plain=COMPOSED_GELU
+)
 _GPT2 = LayerKind(root_mean_square=False, rotated=False, plain=COMPOSED_GELU)
 KINDS: Mapping[str, LayerKind] = {
+    "bloom": LayerKind(root_mean_square=False, rotated=False),
+    "codegen": _PARALLEL,
+    "cohere": LayerKind(norms=1, inputs=1, float32_scale=True),
+    "cohere2": LayerKind(norms=1, inputs=1, float32_scale=True),
     "falcon": LayerKind(root_mean_square=False, norms=1, norm_inputs=1, inputs=1),
     "gemma": LayerKind(float32_scale=True),
     "gemma2": LayerKind(norms=4, norm_inputs=4, float32_scale=True, capped=True),
     "gemma3": LayerKind(norms=4, norm_inputs=4, float32_scale=True, query_key_norm=True),
     "gpt2": _GPT2,
+    "gptj": _PARALLEL,
     "gpt_bigcode": LayerKind(root_mean_square=False, rotated=False),
     "gpt_neox": LayerKind(root_mean_square=False, norm_inputs=1, partly_rotated=True),
-    "olmo": _LAYER_NORM,
+    "mpt": LayerKind(root_mean_square=False, rotated=False),
+    "nemotron": LayerKind(root_mean_square=False, partly_rotated=True),
+    "olmo": LayerKind(scaled=False),
     "olmo2": LayerKind(float32_scale=True, query_key_norm=True),
+    "olmoe": LayerKind(query_key_norm=True),
     "opt": LayerKind(root_mean_square=False, rotated=False, plain=RELU),
     "phi3": LayerKind(partly_rotated=True),
-    "phi": LayerKind(
-        root_mean_square=False, norms=1, norm_inputs=1, inputs=1, partly_rotated=True, plain=COMPOSED_GELU
-    ),
+    "phi": _PARALLEL,
     "qwen3": LayerKind(query_key_norm=True),
     "qwen3_moe": LayerKind(query_key_norm=True),
+    "phimoe": _LAYER_NORM,
+    "starcoder2": _LAYER_NORM,
     "stablelm": LayerKind(root_mean_square=False, partly_rotated=True),
 }
+# Families of which transformers (5.23) has eager attention alone.
+EAGER_ALONE = frozenset({"bloom", "codegen", "gemma2", "gpt_neo", "gpt_oss", "gptj", "mpt"})
 KEPT = (
     "float32",
     "residual",
@@ -120,7 +135,8 @@ def kept(model: Model, placed: str = ALL_LINEAR) -> tuple[float, ...]:
         (model.shared_mlp_width, model.experts_per_token) if model.experts else (model.mlp_width, 0)
     )
     routed = bool(chosen) and not dense
-    rms, scaled = kind.root_mean_square, kind.norms * model.hidden if kind.root_mean_square else 0
+    rms = kind.root_mean_square
+    scaled = kind.norms * model.hidden if rms and kind.scaled else 0
     behind, everywhere = placed != QUERY_VALUE, placed == ALL_LINEAR
     relu = not model.mlp_gated and kind.plain == RELU
     return (
@@ -149,6 +165,15 @@ def kept(model: Model, placed: str = ALL_LINEAR) -> tuple[float, ...]:
 def kind_of(model: Model) -> LayerKind:
     """The kind of the model's layers."""
     return KINDS.get(model.architecture.removesuffix("_text"), LayerKind())
+
+
+def holds_scores(model: Model) -> bool:
+    """Tell whether attention keeps its scores where nobody asks for another kind.
+
+    Falcon hands over one key for all heads, for which PyTorch's fused kernels have no use.
+    """
+    one_key = model.architecture == "falcon" and model.kv_heads == 1
+    return one_key or model.architecture in EAGER_ALONE
 
 
 def _of_attention(model: Model, kind: LayerKind) -> float:

@@ -7,7 +7,9 @@ import pytest
 pytestmark = pytest.mark.torch
 
 EXACT = 0.05
-ARCHITECTURES = ("llama", "gemma3_text", "gpt_neox", "opt", "phi", "phi3", "qwen3_moe")
+ARCHITECTURES = (
+    *("llama", "cohere", "gemma3_text", "gpt_neox", "olmo", "opt", "phi", "phi3", "qwen3_moe", "starcoder2"),
+)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
