@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from knowledge.core.analytic import catalogue_columns, stack
 from knowledge.core.analytic.links import NETWORK_BYTES_S
-from knowledge.core.domain import config_space
+from knowledge.core.domain import config_space, layer_kinds
 from knowledge.core.domain.arrays import Array, Mask, Names
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
@@ -50,7 +50,7 @@ class ConfigTable:
     paged: Mask  # optimiser states that move to the host where memory is short
     silent: Mask  # which states the optimiser keeps is unknown
     autocast: Mask  # weights that learn are float32 beside a computation in less
-    eager: Mask  # attention keeps its scores; unknown counts as not
+    eager: Mask  # attention keeps its scores; unknown counts as not, but for families without another kind
     packed: Mask  # samples without padding; unknown counts as padded
     upcast: Mask  # what quantisation leaves out is float32
     cast_norms: Mask  # layer norms and powers are computed in float32
@@ -172,6 +172,8 @@ def columns(
     """
     floats = _floats(configs)
     limit = floats["tokens"]
+    models = {c.model_name for c in configs}
+    alone = {name: layer_kinds.holds_scores(catalogue.model(name)) for name in models}
     floats["padded"] = np.array([p or t for p, t in zip(padded, limit, strict=True)]) if padded else limit
     return ConfigTable(
         **floats,
@@ -187,7 +189,7 @@ def columns(
         paged=np.array([c.optimizer_state == stack.PAGED for c in configs], dtype=bool),
         silent=np.array([c.optimizer_state is None for c in configs], dtype=bool),
         autocast=np.array([stack.autocasts(c) for c in configs], dtype=bool),
-        eager=np.array([c.flash_attention is False for c in configs], dtype=bool),
+        eager=np.array([stack.attends_eagerly(c, alone=alone[c.model_name]) for c in configs], dtype=bool),
         packed=np.array([c.padding_free is True for c in configs], dtype=bool),
         upcast=np.array([stack.upcasts(c) for c in configs], dtype=bool),
         cast_norms=np.array([stack.casts_norms(c) for c in configs], dtype=bool),

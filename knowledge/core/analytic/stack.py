@@ -123,6 +123,16 @@ def widens(config: Config) -> bool:
     return is_fsdp(config) and not plain and (config.software or "").startswith(WIDENING)
 
 
+def attends_eagerly(config: Config, *, alone: bool) -> bool:
+    """Tell whether attention holds its scores.
+
+    An unknown kind counts as fused where there is one. alone: the model's family has no other than eager.
+    """
+    if config.flash_attention is None:
+        return alone and not is_litgpt(config)
+    return not config.flash_attention
+
+
 def repeats(config: Config, catalogue: Catalogue) -> bool:
     """Tell whether attention copies keys and values for all heads.
 

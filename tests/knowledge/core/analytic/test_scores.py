@@ -1,0 +1,48 @@
+"""Attention scores: held by eager attention, which some families have alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from knowledge.core.analytic import cost_model
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.domain.config_space import OUR_TRAINER
+from knowledge.core.domain.types import Config
+from tests.knowledge.conftest import CATALOGUE
+
+OURS = Config(
+    model_name="google/gemma-2-2b",
+    method="lora",
+    gpu_model="H100-SXM5-80GB",
+    number_gpus=1,
+    tokens_per_sample=2048,
+    per_device_batch_size=2,
+    precision="bfloat16",
+    lora_r=16,
+    gradient_checkpointing=False,
+    **OUR_TRAINER,
+)
+
+
+def activations(config: Config) -> float:
+    """Bytes of one GPU."""
+    return float(cost_model.memory(columns([config], CATALOGUE)).activations[0])
+
+
+@pytest.mark.parametrize("model", ["google/gemma-2-2b", "openai-community/gpt2-xl", "tiiuae/falcon-7b"])
+@pytest.mark.parametrize("software", [None, "LitGPT 0.5.7"])
+def test_a_family_without_fused_attention_holds_its_scores_unless_another_kind_is_stated(
+    model: str, software: str | None
+) -> None:
+    config = replace(OURS, model_name=model, software=software)
+    fused, eager = (activations(replace(config, flash_attention=flash)) for flash in (True, False))
+    alone = software is None and "gpt2" not in model
+    assert activations(config) == (eager if alone else fused)
+
+
+def test_scores_are_those_of_each_layer_head_and_pair_of_tokens() -> None:
+    """Gemma 2 2B: probabilities in float32, a copy and what its tanh gives in 16 bits; 26 layers, 8 heads."""
+    extra = activations(OURS) - activations(replace(OURS, flash_attention=True))
+    assert extra == pytest.approx(26 * 8 * 2 * 2048**2 * (4 + 2 + 2), rel=0.15)
