@@ -67,7 +67,7 @@ def _to_come(held: Collection[int | None]) -> Iterator[GpuPool]:
             yield GpuPool(
                 gpu_model=market.gpu_model,
                 node_sizes=(market.gpus_per_node,) * market.max_nodes,
-                memory_bytes=int(gpu.memory_bytes),
+                memory_bytes=int(gpu.capacity_bytes),
                 price_per_gpu_hour=market.on_demand_price,
             )
 

@@ -10,6 +10,7 @@ import pytest
 from portal.clock import database_now
 from scheduler.loop.tick import tick
 from scheduler.models import Job, Market, MarketDecision, MarketOrder
+from scheduler.selectors.cluster.inventory import inventory
 from scheduler.services.policy import choose_policy
 from tests.harness import world
 from tests.harness.fake_node import step
@@ -77,6 +78,12 @@ def test_a_market_that_can_be_asked_is_asked_for_the_nodes_of_a_job(settings: An
     assert world.state_of(made) == "queued"
     assert MarketOrder.objects.get(market=east, kind="spot").nodes == 1
     assert making.row(idle).give_back
+
+
+def test_a_market_offers_the_memory_that_its_gpus_leave_to_programs(settings: Any) -> None:
+    settings.PROVISIONERS = {"cloud": ["true"]}
+    market(gpu_model="T4", provisioner="cloud")
+    assert [pool.memory_bytes for pool in inventory(spot=True).pools] == [14_912 << 20]
 
 
 @pytest.mark.one_database
