@@ -133,6 +133,12 @@ class Execution(models.Model):
         return Config(**self.settings, **with_column)
 
     @property
+    def _gpu_memory_bytes(self) -> float | None:
+        """Memory of the GPU that the peak is a share of, where both were measured."""
+        share, peak = self.peak_memory_fraction, self.peak_memory_bytes
+        return peak / share if share and peak else None
+
+    @property
     def row(self) -> Measurement:
         """The execution as the core learns from it."""
         return Measurement(
@@ -145,6 +151,7 @@ class Execution(models.Model):
             runtime_s=self.runtime_s,
             startup_s=self.startup_s,
             peak_memory_fraction=self.peak_memory_fraction,
+            gpu_memory_bytes=self._gpu_memory_bytes,
             padded_tokens=self.padded_tokens,
             learn=self.learn,
             learn_validity=self.learn_validity,

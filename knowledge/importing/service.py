@@ -172,8 +172,16 @@ def imported_values(row: Measurement) -> Columns:
         "runtime_s": row.runtime_s if row.status == Status.OK else None,
         "startup_s": row.startup_s,
         "peak_memory_fraction": row.peak_memory_fraction,
+        "peak_memory_bytes": _peak_bytes(row),
         "padded_tokens": row.padded_tokens,
         "learn": row.learn,
         "learn_validity": row.learn_validity,
         "flag_reason": row.flag_reason,
     }
+
+
+def _peak_bytes(row: Measurement) -> int | None:
+    """The peak in bytes, where the source states the memory that it is a share of."""
+    if not row.peak_memory_fraction or not row.gpu_memory_bytes:
+        return None
+    return round(row.peak_memory_fraction * row.gpu_memory_bytes)

@@ -47,6 +47,7 @@ def test_a_row_keeps_configuration_promise_and_outcome() -> None:
     assert row.config == TINY
     assert row.effective_batch_size == 8
     assert row.peak_memory_fraction == 0.25
+    assert row.row.gpu_memory_bytes == 4 * GIB
     assert row.padded_tokens == 400.0
     assert row.predicted is not None
     assert read_option(row.predicted) == promise

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import columns
+from knowledge.core.analytic.config_table import ConfigTable, columns
 from knowledge.core.domain import config_space
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
@@ -31,6 +31,7 @@ class Measurement:
     learn_validity: failures of this source are published as well.
     tokens_per_second: of the whole job.
     peak_memory_fraction: 0 to 1, of the GPU with the highest.
+    gpu_memory_bytes: memory that the peak is a share of; None: what the catalogue has.
     padded_tokens: mean tokens of a sample as processed, where it is not the limit.
     """
 
@@ -41,6 +42,7 @@ class Measurement:
     runtime_s: float | None = None
     startup_s: float | None = None
     peak_memory_fraction: float | None = None
+    gpu_memory_bytes: float | None = None
     padded_tokens: float | None = None
     effective_batch_size: int = 0
     origin: str = ""
@@ -59,7 +61,8 @@ class Measurement:
         return self.learn and self.status == "ok" and bool(self.peak_memory_fraction)
 
 
-FIELDS = tuple(field.name for field in fields(Measurement))
+# Rows are told apart by these, not by the memory of the GPU that ran them.
+FIELDS = tuple(field.name for field in fields(Measurement) if field.name != "gpu_memory_bytes")
 
 
 def known_rows(rows: Sequence[Measurement], catalogue: Catalogue) -> list[Measurement]:
@@ -68,6 +71,16 @@ def known_rows(rows: Sequence[Measurement], catalogue: Catalogue) -> list[Measur
     There is nothing to learn from the others.
     """
     return [row for row in rows if catalogue.knows(row.config)]
+
+
+def table(rows: Sequence[Measurement], catalogue: Catalogue) -> ConfigTable:
+    """The rows as columns, each on a GPU with the memory of the one that ran it.
+
+    Nodes differ: a driver keeps some of a GPU, and a slot of CPUs has its share of a machine.
+    """
+    c = columns([row.config for row in rows], catalogue, [row.padded_tokens for row in rows])
+    held = np.array([row.gpu_memory_bytes or np.nan for row in rows], dtype=float)
+    return replace(c, memory=np.where(np.isnan(held), c.memory, held))
 
 
 def finished(row: Measurement, catalogue: Catalogue) -> Measurement:
@@ -91,8 +104,7 @@ def flag_implausible(rows: Sequence[Measurement], catalogue: Catalogue) -> list[
     rated = [index for index, row in enumerate(rows) if row.measured and catalogue.knows(row.config)]
     if not rated:
         return found
-    padded = [rows[index].padded_tokens for index in rated]
-    c = columns([rows[index].config for index in rated], catalogue, padded)
+    c = table([rows[index] for index in rated], catalogue)
     rates = np.array([rows[index].tokens_per_second for index in rated], dtype=float)
     peak = np.where(c.cpu, np.maximum(c.peak, CPU_PEAK), c.peak)
     utilisation = rates * cost_model.flops_per_token(c) / (c.gpus * peak)

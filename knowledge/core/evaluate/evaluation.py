@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from knowledge.core.analytic.config_table import columns
-from knowledge.core.data.measurement import Measurement, known_rows
+from knowledge.core.data.measurement import Measurement, known_rows, table
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.model.fitted_model import FittedModel, fit_model, hardware_kind
@@ -73,8 +72,8 @@ def metrics(scorer: BasePredictor, rows: Sequence[Measurement]) -> Figures:
     found: Figures = {"rows": len(rows), "unknown_rows": len(rows) - len(known)}
     if not known:
         return found
-    configs = [_rule_safe(row).config for row in known]
-    c = columns(configs, scorer.catalogue, [row.padded_tokens for row in known])
+    safe = [_rule_safe(row) for row in known]
+    configs, c = [row.config for row in safe], table(safe, scorer.catalogue)
     scores = scorer.score(configs, c)
     found["outside_rows"] = int(scores.outside.sum())
     return found | _validity(scores, known) | _rate(scores, known) | _memory(scores, known, c.memory)
@@ -86,9 +85,7 @@ def log_errors(scorer: BasePredictor, rows: Sequence[Measurement]) -> list[float
     configs = [row.config for row in known]
     if not known:
         return []
-    rates = scorer.score(
-        configs, columns(configs, scorer.catalogue, [row.padded_tokens for row in known])
-    ).rate
+    rates = scorer.score(configs, table(known, scorer.catalogue)).rate
     return [
         abs(float(np.log((row.tokens_per_second or 1.0) / rate)))
         for row, rate in zip(known, rates, strict=True)

@@ -12,11 +12,11 @@ from itertools import compress
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import ConfigTable, columns
+from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.analytic.peak_memory import PeakMemory
 from knowledge.core.analytic.step_time import StepTime
 from knowledge.core.data import splits
-from knowledge.core.data.measurement import OWN, Measurement, known_rows
+from knowledge.core.data.measurement import OWN, Measurement, known_rows, table
 from knowledge.core.data.splits import Dataset
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.catalogue import Catalogue
@@ -78,7 +78,7 @@ class FittedModel:
 def fit_model(rows: Sequence[Measurement], kind: str, catalogue: Catalogue) -> FittedModel | None:
     """Everything that the rows of the kind teach; None with too few measured ones."""
     mine = known_rows([row for row in rows if hardware_kind(row.config) == kind], catalogue)
-    c = columns([row.config for row in mine], catalogue, [row.padded_tokens for row in mine])
+    c = table(mine, catalogue)
     measured, of_measured = _chosen(mine, c, lambda row: row.measured)
     if len(measured) < ENOUGH_ROWS:
         return None

@@ -24,10 +24,10 @@ Size = tuple[str, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class ExactMatch:
-    """Measurements of repeats of one configuration."""
+    """Measurements of repeats of one configuration; memory in bytes of one GPU."""
 
     rate: float | None
-    memory_fraction: float | None
+    memory: float | None
     runs: int
     out_of_memory: int
 
@@ -65,7 +65,7 @@ class Observations:
             if row.has_peak:
                 peaks.setdefault(config.gpu_model, []).append(row)
         return cls(
-            {key: _repeat(found) for key, found in same.items()},
+            {key: _repeat(found, catalogue) for key, found in same.items()},
             {gpu: _recent(found) for gpu, found in gpus.items()},
             {gpu: _recent(found) for gpu, found in peaks.items()},
             frozenset(_size(row.config) for row in rows),
@@ -106,12 +106,16 @@ def _repeat_key(config: Config, padded: float | None) -> str:
     return f"{config_space.config_hash(config)}:{round(4 * math.log2(max(1.0, length)))}"
 
 
-def _repeat(rows: Sequence[Measurement]) -> ExactMatch:
+def _repeat(rows: Sequence[Measurement], catalogue: Catalogue) -> ExactMatch:
     rates = [row.tokens_per_second for row in rows if row.measured and row.tokens_per_second]
-    memory = [row.peak_memory_fraction for row in rows if row.peak_memory_fraction and row.status == "ok"]
+    memory = [
+        row.peak_memory_fraction * (row.gpu_memory_bytes or catalogue.gpu(row.config.gpu_model).memory_bytes)
+        for row in rows
+        if row.peak_memory_fraction and row.status == "ok"
+    ]
     return ExactMatch(
         rate=median(rates) if len(rates) >= ENOUGH_REPEATS else None,
-        memory_fraction=max(memory) if memory else None,
+        memory=max(memory) if memory else None,
         runs=sum(row.status == "ok" for row in rows),
         out_of_memory=sum(row.status == "oom" for row in rows),
     )

@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import ConfigTable, columns
-from knowledge.core.data.measurement import Measurement
+from knowledge.core.analytic.config_table import ConfigTable
+from knowledge.core.data.measurement import Measurement, table
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, Source
@@ -143,7 +143,7 @@ class LearnedPredictor(BasePredictor):
 
     def _learn_peaks(self, runs: Sequence[Measurement]) -> PeakCorrection | None:
         configs = [run.config for run in runs]
-        c = columns(configs, self.catalogue, [run.padded_tokens for run in runs])
+        c = table(runs, self.catalogue.as_listed())  # imported shares are of no node's memory
         base, memory = self._base(configs, c), self._memory_model(configs)
         learnt_from = memory is not None and not memory.scarce(configs).all()
         kernel = self._peak_kernel(configs, c, base)
@@ -162,8 +162,7 @@ class LearnedPredictor(BasePredictor):
         return PeakKernel.of(configs, c, np.maximum(variance, gp_residual.MEMORY_SIGMA**2))
 
     def _learn(self, runs: Sequence[Measurement]) -> LocalCorrection:
-        configs = [run.config for run in runs]
-        c = columns(configs, self.catalogue, [run.padded_tokens for run in runs])
+        configs, c = [run.config for run in runs], table(runs, self.catalogue)
         base, knowledge = self._base(configs, c), self.knowledge.get(hardware_kind(configs[0]))
         learnt_from = knowledge is not None and not knowledge.rate.scarce(configs).all()
         kernel = self._error_kernel(configs, c, base)
@@ -195,9 +194,9 @@ class LearnedPredictor(BasePredictor):
                 factor = float(np.exp(cost_model.Z_80 * gp_residual.SIGMA))
                 _set(changed, row, "rate", repeat.rate, factor)
                 source[row] = Source.EXACT
-            if repeat.memory_fraction:
+            if repeat.memory:
                 factor = float(np.exp(cost_model.Z_80 * gp_residual.MEMORY_SIGMA))
-                _set(changed, row, "memory", repeat.memory_fraction * float(c.memory[row]), factor)
+                _set(changed, row, "memory", repeat.memory, factor)
         return replace(scores, source=source, **changed)
 
 

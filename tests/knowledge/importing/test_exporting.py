@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from knowledge.core.data.sources import generic
 from knowledge.importing.service import import_history
 from knowledge.models import Execution
 from tests.knowledge.conftest import NOW
@@ -27,6 +28,17 @@ def test_cells_like_formulas_stay_text_are_escaped_and_come_back(tmp_path: Path,
     Execution.objects.all().delete()
     assert import_history(text=written, now=NOW).added == 1
     assert Execution.objects.get().origin == begin
+
+
+def test_a_peak_keeps_the_memory_that_it_is_a_share_of() -> None:
+    peaks = "peak_memory_fraction,gpu_memory_bytes"
+    import_history(text=text(f"{GOOD},0.25,{12 << 30}", header=f"{HEADER},{peaks}"), now=NOW)
+    written = generic.write([Execution.objects.get().row])
+    Execution.objects.all().delete()
+    import_history(text=written, now=NOW)
+    row = Execution.objects.get()
+    assert row.peak_memory_bytes == 3 << 30
+    assert row.row.gpu_memory_bytes == 12 << 30
 
 
 def test_only_own_runs_can_be_asked_for(tmp_path: Path) -> None:

@@ -156,6 +156,10 @@ class Catalogue:
                 )
         return replace(self, measured_gpus=found)
 
+    def as_listed(self) -> Catalogue:
+        """The catalogue with GPUs as its tables have them, not as nodes do."""
+        return replace(self, measured_gpus={})
+
     def _model(self, name: str) -> Model | None:
         return self.shipped_model(name) or self.added_models.get(name) or self._mirrored(name)
 
