@@ -8,13 +8,14 @@ stopped server goes on acknowledging. So the client gives up (docs/adr/0013).
 from __future__ import annotations
 
 import time
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, cast
 
 import psycopg
 from django.db.backends.postgresql import base
-from django.db.backends.postgresql.psycopg_any import IsolationLevel
+from django.db.backends.postgresql.psycopg_any import BaseTzLoader, IsolationLevel
 from psycopg import errors
-from psycopg.abc import RV, PQGen
+from psycopg.abc import RV, Buffer, PQGen
 
 from portal.postgresql.breaker import Breaker
 from portal.serving.queued import slow_s, waited_s
@@ -76,6 +77,21 @@ def silence() -> psycopg.OperationalError:
     return psycopg.OperationalError("the database does not answer")
 
 
+class TimeLoader(BaseTzLoader):  # type: ignore[misc]  # Django's class has no types
+    """PostgreSQL's text of a time in UTC, read by the standard library.
+
+    Django's loader, in Python, takes ten times as long: of a tick over 10,000 jobs that is a tenth.
+    """
+
+    timezone = UTC
+
+    def load(self, data: Buffer) -> datetime:
+        try:
+            return datetime.fromisoformat(str(data, "ascii"))
+        except ValueError:  # Python has no such time, as Django's loader says in words
+            return cast(datetime, super().load(data))
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     """OPTIONS has one entry more: how long to wait for an answer, in seconds."""
 
@@ -95,5 +111,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
             breaker.silent()
             raise
         breaker.answered()
+        made.adapters.register_loader("timestamptz", TimeLoader)
         made.patience_s = patience_s
         return made

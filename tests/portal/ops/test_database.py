@@ -9,18 +9,22 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC
 from pathlib import Path
 
 import pytest
+from django.db.backends.postgresql.psycopg_any import BaseTzLoader
 from environ import Env
-from psycopg import OperationalError
+from psycopg import DataError, OperationalError
+from psycopg.postgres import types
 
 from portal.configuration.database import database
-from portal.postgresql.base import BoundedConnection
+from portal.postgresql.base import BoundedConnection, TimeLoader
 from portal.postgresql.breaker import Breaker
 from portal.serving.queued import slow_s
 from tests.harness.servers import Postgres
 
+TIMESTAMPTZ = types["timestamptz"].oid
 REPOSITORY = Path(__file__).resolve().parents[3]
 SHOW = "from django.conf import settings; print(settings.DATABASES['default']['OPTIONS']['timeout'])"
 
@@ -62,6 +66,21 @@ def test_migrations_take_as_long_as_they_take_but_block_nobody_for_long() -> Non
     assert "patience_s" not in made
     assert "-c lock_timeout=15000" in str(made["options"])
     assert "-c statement_timeout=0" in str(made["options"])
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-11-28 04:00:00+00", "1969-12-31 23:59:59.9+00", "9999-12-31 01:02:03.000456+00"]
+)
+def test_times_are_read_as_django_reads_them(text: str) -> None:
+    read = TimeLoader(TIMESTAMPTZ).load(memoryview(text.encode()))
+    assert read == BaseTzLoader(TIMESTAMPTZ).load(text.encode()).replace(tzinfo=UTC)
+    assert read.tzinfo is UTC
+
+
+@pytest.mark.parametrize("text", ["infinity", "10000-01-01 00:00:00+00", "0044-03-15 00:00:00+00 BC"])
+def test_times_that_python_does_not_have_are_said_to_be_such(text: str) -> None:
+    with pytest.raises(DataError, match="timestamp"):
+        TimeLoader(TIMESTAMPTZ).load(text.encode())
 
 
 def test_while_nothing_answers_one_caller_at_a_time_may_ask() -> None:
