@@ -25,7 +25,9 @@ from hypothesis.stateful import (
 
 from portal.clock import database_now
 from scheduler.errors import SchedulerError
+from scheduler.loop import jobs_seen
 from scheduler.loop.options.option_refresh import refresh_options
+from scheduler.loop.snapshot import take_snapshot
 from scheduler.loop.tick import tick
 from scheduler.models import Decision, Epoch, Job, JobDependency, Node, PendingStart
 from scheduler.selectors.decisions import replay_decision
@@ -180,6 +182,14 @@ class Lifecycle(RuleBasedStateMachine):
     def a_drained_node_gets_nothing_before_it_is_resumed(self) -> None:
         """I5: whatever happens to it meanwhile."""
         assert not Node.objects.filter(pk__in=self.drained, state=NodeState.READY).exists()
+
+    @invariant()
+    def jobs_are_seen_as_if_none_was_known_before(self) -> None:
+        now = database_now()
+        seen = take_snapshot({}, now)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(jobs_seen, "_known", {})
+            assert take_snapshot({}, now) == seen
 
     @invariant()
     def final_states_are_final(self) -> None:
