@@ -110,7 +110,7 @@ def _drf_body(exc: Exception, response: Response) -> dict[str, Any]:
         message = "; ".join(f"{name}: {text}" if name else text for name, text in fields.items())
         return error_body("invalid", message, fields)
     detail = response.data.get("detail", "") if isinstance(response.data, Mapping) else ""
-    return error_body(getattr(detail, "code", None) or "error", str(detail))
+    return error_body(getattr(detail, "code", None) or "error", str(detail), getattr(exc, "fields", None))
 
 
 def flatten(detail: Any, path: str = "") -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import IO, Any
 
@@ -9,7 +10,16 @@ from django.conf import settings
 from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import BaseParser
 
+from portal.api.common.wrong_json import odd_field, syntax_problem
 from trainer import strict_json
+
+
+class WrongJson(ParseError):
+    """A body that is no strict JSON, and where one is wrong, the field's path."""
+
+    def __init__(self, detail: str, fields: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.fields = dict(fields or {})
 
 
 class TooLarge(APIException):
@@ -31,7 +41,7 @@ class StrictJSONParser(BaseParser):
     ) -> Any:
         """Parse the body as strict JSON.
 
-        Raises TooLarge (413) beyond MAX_JSON_BYTES and ParseError (400) for anything but strict
+        Raises TooLarge (413) beyond MAX_JSON_BYTES and WrongJson (400) for anything but strict
         JSON.
         """
         limit = settings.MAX_JSON_BYTES
@@ -42,7 +52,15 @@ class StrictJSONParser(BaseParser):
             value = strict_json.loads(raw)
             strict_json.check_texts(value)
         except strict_json.RefusedJson as wrong:
-            raise ParseError(f"The body {wrong}.") from wrong
-        except ValueError as wrong:
-            raise ParseError(f"The body is not valid JSON: {wrong}") from wrong
+            raise _refusal(raw, wrong) from wrong
+        except json.JSONDecodeError as wrong:
+            raise WrongJson(syntax_problem(raw, wrong)) from wrong
         return value
+
+
+def _refusal(raw: bytes, wrong: strict_json.RefusedJson) -> WrongJson:
+    odd = odd_field(raw)
+    if odd is None:
+        return WrongJson(f"The body {wrong}.")
+    path, problem = odd
+    return WrongJson(f"{path}: {problem}", {path: problem}) if path else WrongJson(f"The body {problem}.")
