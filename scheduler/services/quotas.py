@@ -13,14 +13,18 @@ from typing import Any
 from django.db import transaction
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
+from knowledge.core.domain.catalogue import UnknownGpu
 from portal.accounts.models import Team, User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
 from scheduler import hints
+from scheduler.core.limits import ALL_MODELS
 from scheduler.errors import BadParameters, Conflict
 from scheduler.models import PersonLimit, TeamQuota
+from scheduler.selectors.cluster.inventory import inventory_models
 from scheduler.states import PriorityClass
 
+NAMED = 3  # GPU models that a refusal names
 MOST_GPUS = 1_000_000
 MOST_HOURS = 1e9
 MOST_RUN_S = 366 * 86_400
@@ -55,7 +59,7 @@ def set_quotas(*, team: Team, quotas: list[QuotaValues], actor: User, now: datet
     """
     require_admin(actor)
     quotas = _by_key(quotas)
-    _check_quotas(quotas)
+    _check_quotas(team, quotas)
     if not Team.objects.select_for_update(no_key=True).filter(pk=team.pk).exists():
         raise Conflict("The team has just been deleted.")
     wanted = {values.gpu_model: values for values in quotas}
@@ -79,8 +83,8 @@ def put_quota(*, team: Team, values: QuotaValues, actor: User, now: datetime) ->
 
     Raises BadParameters, NotAllowed, Conflict.
     """
-    _check_quotas([values], prefix="")
     (values,) = _by_key([values])
+    _check_quotas(team, [values], prefix="")
     others = [quota for quota in _in_force(team) if quota.gpu_model != values.gpu_model]
     set_quotas(team=team, quotas=[*others, values], actor=actor, now=now)
 
@@ -132,11 +136,18 @@ def _values(row: TeamQuota) -> QuotaValues:
     )
 
 
-def _check_quotas(quotas: list[QuotaValues], prefix: str = "quotas.{number}.") -> None:
+def _check_quotas(team: Team, quotas: list[QuotaValues], prefix: str = "quotas.{number}.") -> None:
+    """Raise BadParameters for what is out of range, named twice or of a GPU model that nobody knows.
+
+    A quota in force may outlive the last node of its model.
+    """
     errors: dict[str, str] = {}
     seen: set[str] = set()
+    kept = {ALL_MODELS, *(values.gpu_model for values in _in_force(team))}
     for number, values in enumerate(quotas):
         found = _out_of_range(asdict(values), ("guaranteed", "borrow_limit", "lending_limit"), MOST_GPUS)
+        if values.gpu_model not in kept and (unknown := _unknown_model(values.gpu_model)):
+            found["gpu_model"] = unknown
         if values.gpu_model in seen:
             found["gpu_model"] = f"is named twice ({values.gpu_model or 'all models'}); give each model once"
         if values.lending_limit is not None and values.lending_limit > values.guaranteed:
@@ -145,6 +156,20 @@ def _check_quotas(quotas: list[QuotaValues], prefix: str = "quotas.{number}.") -
         errors |= {prefix.format(number=number) + field: message for field, message in found.items()}
     if errors:
         raise BadParameters(errors)
+
+
+def _unknown_model(name: str) -> str:
+    """Why a quota of this model would bind nobody; empty if a node or the catalogue has it."""
+    registered = inventory_models()
+    if name in registered:
+        return ""
+    try:
+        portal_catalogue().gpu(name)
+    except UnknownGpu as unknown:
+        near = unknown.suggestions or tuple(registered[:NAMED])
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        return f"is neither in the catalogue nor on a registered node{hint}"
+    return ""
 
 
 def _check_limit(values: LimitValues) -> None:

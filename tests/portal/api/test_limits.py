@@ -59,6 +59,7 @@ WRONG = {
         "quotas.1.gpu_model",
     ),
     "lends more": ({"quotas": [{"guaranteed": 1, "lending_limit": 2}]}, "quotas.0.lending_limit"),
+    "of no GPU model": ({"quotas": [{"gpu_model": "H1000", "guaranteed": 1}]}, "quotas.0.gpu_model"),
     "unknown": ({"quotas": [{"guaranteed": 1, "borow_limit": 2}]}, "quotas"),
     "nothing": ({}, "quotas"),
 }

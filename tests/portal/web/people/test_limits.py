@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from html import unescape
+
 import pytest
 from django.test import Client
 
 from portal.accounts.models import Membership, Role, Team, User
-from scheduler.models import Job, PersonLimit, TeamQuota
+from scheduler.models import Gpu, Job, PersonLimit, TeamQuota
 from tests.harness import world
 
 
@@ -44,9 +46,34 @@ def test_an_administrator_sets_and_ends_a_quota_that_members_see(admin_browser: 
 
 
 def test_a_guarantee_beyond_the_cluster_is_a_warning(admin_browser: Client, team: Team) -> None:
-    admin_browser.post(f"/teams/{team.pk}/quota/", {"gpu_model": "A1OO", "guaranteed": "2"})
+    sent = {"gpu_model": "A100-SXM4-80GB", "guaranteed": "2"}
+    assert admin_browser.post(f"/teams/{team.pk}/quota/", sent).status_code == 302
     page = admin_browser.get(f"/teams/{team.pk}/").content.decode()
-    assert "No registered node has a GPU of the model A1OO." in page
+    assert "No registered node has a GPU of the model A100-SXM4-80GB." in page
+
+
+def test_a_model_that_nobody_knows_is_refused_with_the_nearest(admin_browser: Client, team: Team) -> None:
+    world.fake_node()
+    for name, near in (("H1000", "H100-SXM5-80GB"), ("A1OO", "cpu"), ("<b>😀</b>", "cpu")):
+        answer = admin_browser.post(f"/teams/{team.pk}/quota/", {"gpu_model": name, "guaranteed": "2"})
+        text = unescape(answer.content.decode())
+        assert answer.status_code == 400
+        assert "is neither in the catalogue nor on a registered node; did you mean" in text
+        assert near in text
+    assert not TeamQuota.objects.exists()
+
+
+def test_a_quota_outlives_the_last_node_of_a_model_that_the_catalogue_lacks(
+    admin_browser: Client, team: Team
+) -> None:
+    world.fake_node()
+    Gpu.objects.update(model="Abacus 9")
+    page = f"/teams/{team.pk}/quota/"
+    assert admin_browser.post(page, {"gpu_model": "Abacus 9", "guaranteed": "1"}).status_code == 302
+    Gpu.objects.update(model="cpu")
+    assert admin_browser.post(page, {"gpu_model": "Abacus 9", "guaranteed": "2"}).status_code == 302
+    assert admin_browser.post(page, {"gpu_model": "Abacus 8", "guaranteed": "2"}).status_code == 400
+    assert TeamQuota.objects.get(until__isnull=True).guaranteed == 2
 
 
 def test_a_model_has_one_quota_by_whichever_of_its_names(admin_browser: Client, team: Team) -> None:
