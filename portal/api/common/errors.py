@@ -108,7 +108,7 @@ def _drf_body(exc: Exception, response: Response) -> dict[str, Any]:
     if isinstance(exc, exceptions.ValidationError):
         fields = flatten(exc.detail)
         message = "; ".join(f"{name}: {text}" if name else text for name, text in fields.items())
-        return error_body("invalid", message, fields)
+        return error_body("not_found" if exc.status_code == 404 else "invalid", message, fields)
     detail = response.data.get("detail", "") if isinstance(response.data, Mapping) else ""
     return error_body(getattr(detail, "code", None) or "error", str(detail), getattr(exc, "fields", None))
 

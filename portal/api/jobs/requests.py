@@ -125,7 +125,7 @@ class JobIn(ClosenessIn, RecommendationIn):
     )
     begin_at = ZonedDateTime(
         required=False, allow_null=True,
-        help_text="The job does not start before; within a year from now.",
+        help_text="The job does not start before; within a year from now. One that is past: at once.",
     )  # fmt: skip
     after = AfterIn(  # type: ignore[call-arg]  # the length is the list's
         many=True, required=False, max_length=MOST,
@@ -189,6 +189,12 @@ class ChangeIn(ClosenessIn):
     )
 
 
+class UnseenObjects(ValidationError):
+    """Jobs or arrays to come after that do not exist, or that the person may not see: both alike."""
+
+    status_code = 404
+
+
 class NoteIn(StrictSerializer):
     note = StrictText(
         max_length=200, allow_blank=True, default="", help_text="Why, in words for the job's owner."
@@ -203,7 +209,7 @@ class JobQuery(PageQuery):
 def with_objects(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
     """Put files and the team in place of ids and its name.
 
-    Raises ValidationError naming every one that there is not.
+    Raises ValidationError naming every one that there is not, and UnseenObjects if it comes after one.
     """
     found, wrong = dict(values), dict[str, Any]()
     for field in ("training_file", "validation_file"):
@@ -225,7 +231,7 @@ def with_objects(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
         if found["team"] is None:
             wrong["team"] = ["is not the name of one of your teams"]
     if wrong:
-        raise ValidationError(wrong)
+        raise (UnseenObjects if "after" in wrong else ValidationError)(wrong)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from scheduler.errors import BadParameters
@@ -39,13 +39,11 @@ def check_order(
 ) -> None:
     """Raise BadParameters for what could never begin, or too late.
 
-    begin_at: None once a job has it, and it has come.
+    begin_at: None once a job has it, and it has come. A new job whose time has come may start at once.
     """
     errors = {}
     if begin_at is not None and begin_at > now + AHEAD:
         errors["begin_at"] = "must lie within a year from now"
-    elif begin_at is not None and begin_at < now - GRACE:
-        errors["begin_at"] = "must lie in the future; leave it out for a job that may start at once"
     elif begin_at is not None and deadline_at is not None and begin_at >= deadline_at:
         errors["begin_at"] = "must come before the deadline"
     if len(after) > MOST:
@@ -56,6 +54,14 @@ def check_order(
         errors["after"] = _never(*gone[0])
     if errors:
         raise BadParameters(errors)
+
+
+def notes_on_order(begin_at: datetime | None, now: datetime) -> tuple[str, ...]:
+    """A note where the time to begin had come before the job did: its owner may have meant another."""
+    if begin_at is None or begin_at >= now - GRACE:
+        return ()
+    at = begin_at.astimezone(UTC).isoformat(timespec="seconds")
+    return (f"Its time to begin, {at}, was past when it was submitted: it may start at once.",)
 
 
 def store_order(jobs: Iterable[tuple[Job, Sequence[After]]]) -> None:

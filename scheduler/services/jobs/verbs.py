@@ -21,7 +21,7 @@ from scheduler.models import DatasetFile, Job
 from scheduler.services.files.uploads import hold_files
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import recommend
-from scheduler.services.jobs.dependencies import After, check_order, store_order
+from scheduler.services.jobs.dependencies import After, check_order, notes_on_order, store_order
 from scheduler.services.jobs.objectives import Objective, aim_of_request
 from scheduler.services.jobs.priorities import check_class
 from scheduler.services.jobs.terms.closeness import check_closeness
@@ -145,6 +145,7 @@ def prepare(
         requested=values["spot"], deadline_at=values["deadline_at"], promise=promise, model=model
     )
     limit = run_limit(requested=values["max_run_s"], actor=owner, promise=promise)
+    notes = [*found["notes"], *terms.notes, *limit.notes, *notes_on_order(values["begin_at"], now)]
     job = Job(
         owner=owner,
         max_run_s=limit.max_run_s,
@@ -152,7 +153,7 @@ def prepare(
         fixed=fixed,
         options_for=recommend.options_digest(recommender),
         **{name: values[name] for name in AS_ASKED},
-        **{**found, "notes": [*found["notes"], *terms.notes, *limit.notes]},
+        **{**found, "notes": notes},
         **_begun(now),
     )
     return Prepared(job, values["after"], values["read"])

@@ -66,11 +66,11 @@ def test_an_array_of_somebody_else_cannot_be_told_from_none(api: APIClient, body
     wrong = {
         array["id"]: "is not the id of one of your arrays",
         "ftarray-none": "is not the id of one of your arrays",
-        "a\x00b": "The body holds a NUL character.",
+        "a\x00b": "after.0.array: holds a NUL character; remove it",
     }
     for pk, text in wrong.items():
         answer = submit(api, body(after=[{"array": pk}]))
-        assert answer.status_code == 400
+        assert answer.status_code == (400 if "\x00" in pk else 404)
         assert text in answer.content.decode()
     either = submit(api, body(after=[{"array": array["id"], "job": array["id"]}]))
     assert "name either a job or an array" in either.content.decode()
@@ -98,11 +98,23 @@ def test_a_job_begins_later(api: APIClient, body: Body) -> None:
 def test_a_job_of_somebody_else_cannot_be_told_from_none(api: APIClient, body: Body) -> None:
     theirs = world.job(world.user("other"))
     answers = [submit(api, body(after=[{"job": pk}])) for pk in (theirs.pk, "ftjob-none", "a\x00b")]
-    assert [answer.status_code for answer in answers] == [400, 400, 400]
+    assert [answer.status_code for answer in answers] == [404, 404, 400]
+    assert answers[0].json()["error"]["code"] == "not_found"
+    assert list(answers[0].json()["error"]["fields"]) == ["after.0.job"]
     texts = [answer.content.decode().replace(theirs.pk, "ftjob-none") for answer in answers]
     assert texts[0] == texts[1]
     assert "is not the id of one of your jobs" in texts[0]
     assert Job.objects.count() == 1
+
+
+@pytest.mark.parametrize("at", ["0001-01-02T00:00:00Z", "1970-01-01T00:00:00-12:00", "2025-01-01T00:00:00Z"])
+def test_a_time_to_begin_that_is_past_starts_the_job_at_once(api: APIClient, body: Body, at: str) -> None:
+    world.fake_node()
+    answer = submit(api, body(begin_at=at))
+    assert answer.status_code == 201, answer.content
+    (note,) = [note for note in answer.json()["notes"] if "time to begin" in note]
+    assert note.endswith("was past when it was submitted: it may start at once.")
+    assert tick().started == 1
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,6 @@ def test_what_could_never_begin_is_refused_and_nothing_is_stored() -> None:
     year, hour = now + timedelta(days=367), now + timedelta(hours=1)
     wrong = [
         ({"begin_at": year}, "begin_at", "within a year"),
-        ({"begin_at": now - timedelta(minutes=2)}, "begin_at", "must lie in the future; leave it out"),
         ({"deadline_at": now + 11 * timedelta(days=366)}, "deadline_at", "within ten years"),
         ({"begin_at": hour, "deadline_at": hour}, "begin_at", "before the deadline"),
         ({"after": [After(first)]}, "after", "already been cancelled"),
