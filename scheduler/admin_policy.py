@@ -28,7 +28,7 @@ class ChoiceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
     name = forms.ChoiceField(
         choices=[(name, f"{name}: {POLICIES[name].description.summary}") for name in LIVE], label="Policy"
     )
-    seen = forms.IntegerField(min_value=0, max_value=2**62, widget=forms.HiddenInput)
+    seen = forms.IntegerField(min_value=0, max_value=2**62, widget=forms.HiddenInput)  # noqa: TID251  # unseen
 
     class Meta:
         model = PolicyChoice

@@ -15,6 +15,7 @@ from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
+from portal.plain_numbers import is_plain_whole
 from trainer.names import clean_name
 from trainer.strict_json import is_number, is_whole
 
@@ -94,6 +95,11 @@ class ZonedDateTime(serializers.DateTimeField):
     A clock's time alone means another moment elsewhere.
     """
 
+    def to_internal_value(self, value: Any) -> datetime:
+        if isinstance(value, str) and not value.isascii():
+            raise ValidationError("must be written in ASCII, e.g. 2026-12-01T08:00:00+01:00")
+        return super().to_internal_value(value)
+
     def enforce_timezone(self, value: datetime) -> datetime:
         if timezone.is_naive(value):
             raise ValidationError("needs a time zone: end it with Z for UTC, or with an offset as in +02:00")
@@ -106,6 +112,15 @@ class WholeNumber(serializers.IntegerField):
     def to_internal_value(self, data: Any) -> int:
         if not is_whole(data):
             raise ValidationError("must be a whole number")
+        return super().to_internal_value(data)
+
+
+class WrittenNumber(serializers.IntegerField):
+    """A whole number of an address or of a multipart form, in ASCII digits."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if isinstance(data, str) and not is_plain_whole(data):
+            raise ValidationError("must be a whole number in the digits 0 to 9")
         return super().to_internal_value(data)
 
 

@@ -14,7 +14,7 @@ from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from portal.api.common.fields import StrictSerializer
+from portal.api.common.fields import StrictSerializer, WrittenNumber
 
 MAX_LIMIT = 100
 Row = TypeVar("Row", bound=Model)
@@ -24,7 +24,7 @@ class PageQuery(StrictSerializer):
     """The query parameters of every list; lists add their filters."""
 
     after = serializers.CharField(required=False, max_length=64, help_text="Id of the last row already seen.")
-    limit = serializers.IntegerField(required=False, min_value=1, max_value=MAX_LIMIT, default=20)
+    limit = WrittenNumber(required=False, min_value=1, max_value=MAX_LIMIT, default=20)
 
 
 def read_query(serializer: type[StrictSerializer], params: Any) -> dict[str, Any]:

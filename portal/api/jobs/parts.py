@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import StrictSerializer
+from portal.api.common.fields import StrictSerializer, WrittenNumber
 from portal.api.common.pages import list_of, read_query
 from portal.api.jobs.resources import EventOut, MetricOut
 from scheduler.models import Artifact
@@ -23,16 +23,16 @@ MAX_LOG_BYTES = 200_000
 
 
 class EventsQuery(StrictSerializer):
-    after = serializers.IntegerField(min_value=0, default=0, help_text="Number of the last event seen.")
+    after = WrittenNumber(min_value=0, default=0, help_text="Number of the last event seen.")
 
 
 class MetricsQuery(StrictSerializer):
-    after_step = serializers.IntegerField(min_value=-1, default=-1)
+    after_step = WrittenNumber(min_value=-1, default=-1)
 
 
 class LogQuery(StrictSerializer):
-    offset = serializers.IntegerField(min_value=0, default=0, max_value=2**53)
-    limit = serializers.IntegerField(min_value=1, default=64_000, max_value=MAX_LOG_BYTES)
+    offset = WrittenNumber(min_value=0, default=0, max_value=2**53)
+    limit = WrittenNumber(min_value=1, default=64_000, max_value=MAX_LOG_BYTES)
 
 
 class LogOut(serializers.Serializer[Any]):

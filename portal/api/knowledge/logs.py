@@ -20,7 +20,7 @@ from knowledge.selectors import execution_of_log
 from knowledge.services import confirm_log, record_log
 from portal.accounts.models import User
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import Name
+from portal.api.common.fields import Name, WrittenNumber
 from portal.api.common.views import AdminApi
 from portal.api.jobs.failures import AnswerOut
 from portal.api.knowledge.executions import ExecutionOut
@@ -33,8 +33,8 @@ from trainer.recipes import SFT
 RUN = ("model", "method", "gpu_model", "number_gpus", "tokens_per_sample", "per_device_batch_size")
 
 
-def _count(**more: Any) -> serializers.IntegerField:
-    return serializers.IntegerField(min_value=1, max_value=1_000_000, required=False, **more)
+def _count(**more: Any) -> WrittenNumber:
+    return WrittenNumber(min_value=1, max_value=1_000_000, required=False, **more)
 
 
 class LogReadIn(serializers.Serializer[Any]):

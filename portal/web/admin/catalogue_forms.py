@@ -14,6 +14,7 @@ from knowledge.catalogue.hf_config_reading import LARGEST_CONFIG, CannotAdd, lis
 from knowledge.models import CatalogEntry
 from portal.accounts.models import User
 from portal.web.common.form_base import StyledForm
+from portal.web.common.number_fields import NumberField
 
 
 class GpuForm(StyledForm):
@@ -21,9 +22,9 @@ class GpuForm(StyledForm):
     name = forms.CharField(
         max_length=catalogue_entries.LONGEST_GPU, help_text="Exactly as the node reports it."
     )
-    memory_gib = forms.FloatField(label="Memory", help_text="GiB per GPU.")
-    tflops = forms.FloatField(label="Peak", help_text="Dense bf16 TFLOP/s, without sparsity.")
-    bandwidth_gb_s = forms.FloatField(label="Memory bandwidth", help_text="GB/s.")
+    memory_gib = NumberField(label="Memory", help_text="GiB per GPU.")
+    tflops = NumberField(label="Peak", help_text="Dense bf16 TFLOP/s, without sparsity.")
+    bandwidth_gb_s = NumberField(label="Memory bandwidth", help_text="GB/s.")
     link = forms.ChoiceField(
         choices=[(link, link) for link in catalogue_entries.LINKS],
         initial="pcie4",

@@ -20,6 +20,7 @@ from portal.clock import database_now
 from portal.web.admin import shadow
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.form_base import StyledForm
+from portal.web.common.number_fields import NumberField, NumberList, WholeNumberField
 from portal.web.common.refusals import refusals_shown
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import Parameter, parameters_of, values_of
@@ -41,7 +42,7 @@ class PolicyForm(StyledForm):
     name = forms.ChoiceField(choices=[(name, name) for name in LIVE], label="Policy")
     reason = forms.CharField(max_length=500, label="Reason", help_text="Shown in the history.")
     # The choice that the administrator saw: if another one holds by now, someone else was first.
-    seen = forms.IntegerField(min_value=0, max_value=2**62, widget=forms.HiddenInput)
+    seen = WholeNumberField(min_value=0, max_value=2**62, widget=forms.HiddenInput)
 
     def computed_fields(self) -> dict[str, forms.Field]:
         """One for each parameter of each policy, `POLICY.NAME`."""
@@ -82,20 +83,6 @@ class PolicyForm(StyledForm):
         super().take({own[name]: message for name, message in errors.items()})
 
 
-class NumberList(forms.CharField):
-    """Numbers with commas between them."""
-
-    def to_python(self, value: Any) -> Any:
-        words = [word.strip() for word in str(value or "").split(",")]
-        try:
-            return [float(word) for word in words if word]
-        except ValueError as wrong:
-            raise forms.ValidationError("must be numbers with commas between them") from wrong
-
-    def prepare_value(self, value: Any) -> Any:
-        return ", ".join(f"{number:g}" for number in value) if isinstance(value, list) else value
-
-
 def _field(parameter: Parameter, held: Mapping[str, Any]) -> forms.Field:
     about: dict[str, Any] = {
         "label": parameter.name, "help_text": parameter.help, "required": False,
@@ -104,8 +91,8 @@ def _field(parameter: Parameter, held: Mapping[str, Any]) -> forms.Field:
     if parameter.many:
         return NumberList(max_length=200, **about)
     if parameter.whole:
-        return forms.IntegerField(min_value=int(parameter.low), max_value=int(parameter.high), **about)
-    return forms.FloatField(min_value=parameter.low, max_value=parameter.high, **about)
+        return WholeNumberField(min_value=int(parameter.low), max_value=int(parameter.high), **about)
+    return NumberField(min_value=parameter.low, max_value=parameter.high, **about)
 
 
 @login_required

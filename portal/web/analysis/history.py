@@ -24,6 +24,7 @@ from portal.clock import database_now
 from portal.limits.bodies import HISTORIES, takes_files
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.form_base import FilterForm, StyledForm
+from portal.web.common.number_fields import WholeNumberField
 from scheduler.errors import FileTooLarge
 from scheduler.services.history import LARGEST, MOST_LINES, import_upload
 
@@ -57,7 +58,7 @@ class HistoryFilters(FilterForm):
     learnt = forms.ChoiceField(
         required=False, label="Used for training", choices=[("", "all"), ("yes", "yes"), ("no", "no")]
     )
-    after = forms.IntegerField(required=False, min_value=1, max_value=2**62, widget=forms.HiddenInput)
+    after = WholeNumberField(required=False, min_value=1, max_value=2**62, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, sources: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -24,6 +24,7 @@ from portal.clock import database_now
 from portal.limits.bodies import LOGS, takes_files
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.form_base import NameField, StyledForm
+from portal.web.common.number_fields import WholeNumberField
 from scheduler import hints
 from trainer.recipes import SFT
 
@@ -54,8 +55,8 @@ class LogForm(StyledForm):
         return text_of(file.read()) if file else self.cleaned_data["text"]
 
 
-def _count(label: str, initial: int | None = None) -> forms.IntegerField:
-    return forms.IntegerField(min_value=1, max_value=LARGEST_COUNT, label=label, initial=initial)
+def _count(label: str, initial: int | None = None) -> WholeNumberField:
+    return WholeNumberField(min_value=1, max_value=LARGEST_COUNT, label=label, initial=initial)
 
 
 class KeepForm(StyledForm):

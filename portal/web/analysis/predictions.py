@@ -171,7 +171,7 @@ def rollback(request: PageRequest) -> HttpResponse:
     """Undo the last promotion, if it is the one that was shown; for administrators."""
     refuse_others_than_admins(request)
     seen = request.POST.get("seen", "")
-    number = int(seen) if seen.isdecimal() and len(seen) < 10 else None
+    number = int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 10 else None
     with refusals_shown(request):
         version = roll_back(actor=request.user, now=database_now(), seen=number)
         messages.info(request, f"Predictor {version.number} is active again.")

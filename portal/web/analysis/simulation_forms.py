@@ -7,6 +7,7 @@ from typing import Any
 
 from django import forms
 
+from portal.web.common.number_fields import NumberField, WholeNumberField
 from portal.web.common.time_fields import MomentField, TimedForm
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.services.simulations.request import MAX_ERROR, MAX_POLICIES, MAX_SEED, SimulationRequest
@@ -42,11 +43,11 @@ class SimulationForm(TimedForm):
         " models that nodes here have or had. Where GPUs sit:"
         " a100:8x8/numa=4 (also socket, pcie, nvlink). Empty: the nodes of that time.",
     )  # fmt: skip
-    error = forms.FloatField(
+    error = NumberField(
         min_value=0, max_value=MAX_ERROR, initial=0, required=False, label="Prediction error",
         help_text="Used where no promise was recorded; 0.2 is a median error of 20 %.",
     )  # fmt: skip
-    seed = forms.IntegerField(min_value=0, max_value=MAX_SEED, initial=0, required=False)
+    seed = WholeNumberField(min_value=0, max_value=MAX_SEED, initial=0, required=False)
     key = forms.CharField(widget=forms.HiddenInput, max_length=100, required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.conf import settings
 from django.utils.functional import lazy
 
+from portal.web.common.number_fields import NumberField
 from scheduler.services.jobs.objectives import BUDGET_RANGE, MAX_BUDGET
 
 
@@ -18,7 +18,7 @@ def _sentence() -> str:
 in_currency = lazy(_sentence, str)()  # read when it is shown
 
 
-class BudgetField(forms.FloatField):
+class BudgetField(NumberField):
     """The most that a job may cost; every wrong amount is told alike."""
 
     def __init__(self, **options: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from django import forms
 
+from portal.web.common.number_fields import NumberField, WholeNumberField
 from portal.web.templatetags.portal_format import words
 from trainer.recipes import RECIPES, Param
 
@@ -40,6 +41,6 @@ def _field_of(name: str, param: Param) -> forms.Field:
         return forms.ChoiceField(choices=[("", "recommended"), *((c, c) for c in param.choices)], **common)
     if param.kind is str:
         return forms.CharField(max_length=100, **common)
-    kind = forms.IntegerField if param.kind is int else forms.FloatField
+    kind = WholeNumberField if param.kind is int else NumberField
     low, high = (None if b is None else param.kind(b) for b in (param.low, param.high))
     return kind(min_value=low, max_value=high, **common)

@@ -8,6 +8,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
+from portal.web.common.number_fields import WholeNumberField
 from portal.web.common.param_fields import PREFIX
 from portal.web.templatetags.portal_format import words
 from scheduler.services.jobs.arrays import FEWEST, MOST
@@ -28,7 +29,7 @@ class SweepFields(forms.Form):
     sweep_values = forms.CharField(
         max_length=20_000, required=False, label="Of these values", help_text="E.g. 1e-4, 2e-4, 5e-4"
     )
-    sweep_limit = forms.IntegerField(
+    sweep_limit = WholeNumberField(
         required=False, min_value=1, max_value=MOST, label="At a time", help_text="Empty: any number of them."
     )
 

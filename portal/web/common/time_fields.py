@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from portal.accounts import time_zones
 from portal.web.common.form_base import StyledForm
+from portal.web.common.number_fields import NumberField
 
 FORMAT = "%Y-%m-%dT%H:%M"
 
@@ -26,6 +27,8 @@ class MomentField(forms.DateTimeField):
         super().__init__(widget=widget, **options)
 
     def to_python(self, value: Any) -> datetime | None:
+        if isinstance(value, str) and not value.isascii():
+            raise ValidationError("Enter a date and a time in the digits 0 to 9, e.g. 2026-12-01T08:00.")
         try:
             moment = super().to_python(value)
             return moment and moment.astimezone(UTC)
@@ -41,7 +44,7 @@ class MomentField(forms.DateTimeField):
         return time_zones.local(value).replace(tzinfo=None) if aware else value
 
 
-class HoursField(forms.FloatField):
+class HoursField(NumberField):
     """A duration in hours, as whole seconds to programs."""
 
     def __init__(self, *, most_s: int, **options: Any) -> None:

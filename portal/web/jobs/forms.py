@@ -22,6 +22,7 @@ from portal.accounts.selectors import own_teams
 from portal.web.common.closeness_fields import ClosenessFields
 from portal.web.common.currency import BudgetField
 from portal.web.common.form_base import NameField
+from portal.web.common.number_fields import WholeNumberField
 from portal.web.common.order_fields import OrderFields
 from portal.web.common.param_fields import PREFIX, param_fields
 from portal.web.common.read_fields import ReadFields
@@ -111,7 +112,7 @@ class SubmitForm(OrderFields, ClosenessFields, ReadFields, SweepFields, TimedFor
     begin_at = MomentField(
         required=False, label="Not before", help_text="The job does not start before this time."
     )
-    retries = forms.IntegerField(
+    retries = WholeNumberField(
         required=False,
         min_value=0,
         max_value=MAX_RETRIES,

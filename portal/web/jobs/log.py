@@ -7,6 +7,7 @@ from itertools import islice
 from django import forms
 
 from knowledge.reading.logs.questions import LONGEST_QUESTION, QUESTIONS
+from portal.web.common.number_fields import WholeNumberField
 from scheduler.models import Job
 from scheduler.selectors.jobs import log_text
 
@@ -36,7 +37,7 @@ class LogSearch(forms.Form):
             }
         ),
     )
-    line = forms.IntegerField(required=False, min_value=1, max_value=10**9, widget=forms.HiddenInput)
+    line = WholeNumberField(required=False, min_value=1, max_value=10**9, widget=forms.HiddenInput)
 
     def lines_around(self, job: Job) -> list[tuple[int, str]]:
         """The line that a link leads to, between its neighbours."""

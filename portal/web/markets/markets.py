@@ -19,6 +19,7 @@ from portal.web.charts.markets import availability_chart, errors_chart, price_ch
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.currency import in_currency
 from portal.web.common.form_base import NameField, StyledForm
+from portal.web.common.number_fields import NumberField, WholeNumberField
 from portal.web.common.refusals import or_404, refusals_shown
 from scheduler.errors import BadParameters
 from scheduler.models import Market
@@ -36,10 +37,10 @@ class MarketForm(StyledForm):
     prefix_id = "market"
     name = NameField(max_length=100, help_text="Agents name it with --market.")
     gpu_model = forms.CharField(max_length=100, label="GPU model", help_text="As its nodes report it.")
-    on_demand_price = forms.FloatField(label="On-demand price of a GPU hour", help_text=in_currency)
-    gpus_per_node = forms.IntegerField(initial=1, label="GPUs per node")
-    max_nodes = forms.IntegerField(initial=1, label="Most nodes", help_text="Held at a time, of either kind.")
-    changeover_s = forms.FloatField(
+    on_demand_price = NumberField(label="On-demand price of a GPU hour", help_text=in_currency)
+    gpus_per_node = WholeNumberField(initial=1, label="GPUs per node")
+    max_nodes = WholeNumberField(initial=1, label="Most nodes", help_text="Held at a time, of either kind.")
+    changeover_s = NumberField(
         initial=120.0, label="Changeover in s", help_text="From asking for a node until a job runs on it."
     )
     provisioner = forms.ChoiceField(

@@ -13,6 +13,7 @@ from django import forms
 
 from portal.clock import database_now
 from portal.web.common.form_base import StyledForm
+from portal.web.common.number_fields import WholeNumberField
 from scheduler.models import Calibration, Node
 from scheduler.selectors.cluster.calibrations import calibrations, measured
 from scheduler.services.calibration.request import MAX_BUDGET_S, USUAL_RUNS, CalibrationRequest
@@ -25,7 +26,7 @@ SHOWN = 3
 class CalibrationForm(StyledForm):
     prefix_id = "calibration"
     renamed: ClassVar[Mapping[str, str]] = {"budget_s": "minutes", "models": "model"}
-    minutes = forms.IntegerField(
+    minutes = WholeNumberField(
         min_value=1, max_value=int(MAX_BUDGET_S / 60), initial=20, label="Time limit in minutes"
     )
     model = forms.CharField(

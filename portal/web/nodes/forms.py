@@ -6,6 +6,7 @@ from django import forms
 
 from portal.web.common.currency import in_currency
 from portal.web.common.form_base import StyledForm
+from portal.web.common.number_fields import NumberField
 from scheduler.services.nodes.price import MAX_PRICE
 
 
@@ -31,8 +32,6 @@ class DrainForm(ReasonForm):
 
 class PriceForm(StyledForm):
     prefix_id = "price"
-    price = forms.FloatField(
-        min_value=0, max_value=MAX_PRICE, label="Price per GPU hour", help_text=in_currency
-    )
+    price = NumberField(min_value=0, max_value=MAX_PRICE, label="Price per GPU hour", help_text=in_currency)
     # The state that the administrator saw: if it is no longer so, someone else was first.
-    seen = forms.FloatField(widget=forms.HiddenInput)
+    seen = NumberField(widget=forms.HiddenInput)

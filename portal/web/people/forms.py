@@ -11,6 +11,7 @@ from django.contrib.auth.validators import UnicodeUsernameValidator
 from portal.accounts.models import Role, Scope
 from portal.accounts.people import Profile
 from portal.web.common.form_base import FilterForm, NameField, StyledForm
+from portal.web.common.number_fields import WholeNumberField
 from portal.web.common.time_fields import ZoneField
 
 MEMBER_ROLES = [(Role.MEMBER.value, "member"), (Role.LEAD.value, "lead")]
@@ -122,7 +123,7 @@ class AuditFilters(FilterForm):
     actor = forms.CharField(required=False, max_length=150, label="By")
     action = forms.CharField(required=False, max_length=60, label="Action")
     text = forms.CharField(required=False, max_length=200, label="Object")
-    after = forms.IntegerField(required=False, min_value=1, max_value=2**62, widget=forms.HiddenInput)
+    after = WholeNumberField(required=False, min_value=1, max_value=2**62, widget=forms.HiddenInput)
 
     @property
     def other_errors(self) -> list[str]:

@@ -17,6 +17,7 @@ from portal.clock import database_now
 from portal.web.charts.team_usage import receipt_chart
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.form_base import StyledForm
+from portal.web.common.number_fields import NumberField, WholeNumberField
 from portal.web.common.period import present
 from portal.web.common.time_fields import HoursField
 from scheduler.errors import BadParameters
@@ -47,12 +48,12 @@ class QuotaForm(StyledForm):
         max_length=100, required=False, label="GPU model", help_text=f"Empty: {ALL}.",
         widget=forms.TextInput(attrs={"list": "quota-models"}),
     )  # fmt: skip
-    guaranteed = forms.IntegerField(min_value=0, max_value=MOST_GPUS, label="Guaranteed GPUs")
-    borrow_limit = forms.IntegerField(
+    guaranteed = WholeNumberField(min_value=0, max_value=MOST_GPUS, label="Guaranteed GPUs")
+    borrow_limit = WholeNumberField(
         min_value=0, max_value=MOST_GPUS, required=False, label="May borrow at most",
         help_text="While they are idle; empty: any number.",
     )  # fmt: skip
-    lending_limit = forms.IntegerField(
+    lending_limit = WholeNumberField(
         min_value=0, max_value=MOST_GPUS, required=False, label="Lends at most",
         help_text="Of its guaranteed ones, while they are idle; empty: all.",
     )  # fmt: skip
@@ -64,21 +65,21 @@ class QuotaModelForm(StyledForm):
 
 class LimitForm(StyledForm):
     prefix_id = "limit"
-    running_jobs = forms.IntegerField(
+    running_jobs = WholeNumberField(
         min_value=0,
         max_value=MOST_GPUS,
         required=False,
         label="Jobs at a time",
         help_text="Empty: any number.",
     )
-    gpus = forms.IntegerField(
+    gpus = WholeNumberField(
         min_value=0,
         max_value=MOST_GPUS,
         required=False,
         label="GPUs at a time",
         help_text="Empty: any number.",
     )
-    gpu_hours_month = forms.FloatField(
+    gpu_hours_month = NumberField(
         min_value=0, max_value=MOST_HOURS, required=False, label="GPU-hours a month",
         help_text="Empty: any number.",
     )  # fmt: skip

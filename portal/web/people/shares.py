@@ -5,17 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from django import forms
-
 from portal.accounts.models import Team, User
 from portal.web.common.form_base import StyledForm
+from portal.web.common.number_fields import NumberField
 from scheduler.selectors.cluster.fair_shares import share_of
 from scheduler.services.fair_shares import LEAST_WEIGHT, MOST_WEIGHT, set_weight
 
 
 class ShareForm(StyledForm):
     prefix_id = "share"
-    weight = forms.FloatField(min_value=LEAST_WEIGHT, max_value=MOST_WEIGHT, label="Weight; 1 is usual")
+    weight = NumberField(min_value=LEAST_WEIGHT, max_value=MOST_WEIGHT, label="Weight; 1 is usual")
 
 
 def share_parts(account: Team | User, now: datetime, form: ShareForm | None = None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from portal.accounts.models import User
 from portal.web.common.closeness_fields import ClosenessFields, asked_of
 from portal.web.common.currency import BudgetField
 from portal.web.common.form_base import StyledForm
+from portal.web.common.number_fields import WholeNumberField
 from portal.web.common.param_fields import PREFIX, as_form_values, param_fields
 from portal.web.common.time_fields import HoursField, MomentField, TimedForm
 from portal.web.jobs.forms import CLASS, GOALS, SPOT_NODES, STOPPED, STOPPING, TIME_LIMIT
@@ -36,7 +37,7 @@ class ChangeForm(ClosenessFields, TimedForm):
     prefix_id = "change"
     renamed: ClassVar = {f"params.{name}": f"{PREFIX}{name}" for name in RECIPES["sft"].params}
 
-    version = forms.IntegerField(required=False, widget=forms.HiddenInput)
+    version = WholeNumberField(required=False, widget=forms.HiddenInput)
     priority = forms.TypedChoiceField(
         coerce=int, required=False, label=CLASS, help_text="Higher ones go first."
     )

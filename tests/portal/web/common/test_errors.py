@@ -41,7 +41,7 @@ def test_a_field_points_to_its_error_and_its_help(browser: Client, data_file: Da
     values = {"model": "", "training_file": data_file.pk, "goal": "deadline", "params-epochs": "many"}
     page = browser.post("/jobs/new/", values).content.decode()
     assert complaint(page, "model") == "This field is required."
-    assert complaint(page, "params-epochs") == "Enter a number."
+    assert complaint(page, "params-epochs") == "Enter a number in the digits 0 to 9, e.g. 0.5 or 1e-4."
     named = re.search(r'aria-describedby="([^"]*)"', field(page, "params-epochs"))
     assert named
     assert all(f'id="{name}"' in page for name in named[1].split())

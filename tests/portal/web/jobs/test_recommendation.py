@@ -140,7 +140,7 @@ def test_a_wrong_value_is_named_and_the_rest_still_recommended(
 ) -> None:
     world.fake_node()
     shown = recommendation(browser, data_file, **{"params-lora_r": "many"})
-    assert refusals(shown) == {"id_params-lora_r": "Enter a whole number."}
+    assert refusals(shown) == {"id_params-lora_r": "Enter a whole number in the digits 0 to 9, e.g. 1000."}
     assert "Ignored until corrected: LoRA rank." in shown
     assert "Peak memory per GPU" in shown
 
