@@ -1,4 +1,4 @@
-"""Numbers as people and programs write them in forms and addresses: ASCII digits alone.
+"""Numbers as forms and addresses have them: ASCII digits alone.
 
 Python also reads 1_000 and the digits of other scripts, which few readers tell from one another.
 """

@@ -137,7 +137,7 @@ def _values(row: TeamQuota) -> QuotaValues:
 
 
 def _check_quotas(team: Team, quotas: list[QuotaValues], prefix: str = "quotas.{number}.") -> None:
-    """Raise BadParameters for what is out of range, named twice or of a GPU model that nobody knows.
+    """Raise BadParameters for what is out of range, named twice, or unknown.
 
     A quota in force may outlive the last node of its model.
     """
@@ -159,7 +159,7 @@ def _check_quotas(team: Team, quotas: list[QuotaValues], prefix: str = "quotas.{
 
 
 def _unknown_model(name: str) -> str:
-    """Why a quota of this model would bind nobody; empty if a node or the catalogue has it."""
+    """Why a quota of this model would bind nobody; empty if it is known."""
     registered = inventory_models()
     if name in registered:
         return ""

@@ -51,7 +51,7 @@ def syntax_problem(raw: bytes, wrong: json.JSONDecodeError) -> str:
 
 
 def odd_field(raw: bytes) -> tuple[str, str] | None:
-    """The first field whose value is no JSON, and its problem; None if there is none in particular.
+    """The first field whose value is no JSON, and its problem; None for none.
 
     A body as a whole is the field of an empty name.
     """

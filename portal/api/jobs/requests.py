@@ -190,7 +190,7 @@ class ChangeIn(ClosenessIn):
 
 
 class UnseenObjects(ValidationError):
-    """Jobs or arrays to come after that do not exist, or that the person may not see: both alike."""
+    """Jobs or arrays to come after that do not exist, or may not be seen: alike."""
 
     status_code = 404
 

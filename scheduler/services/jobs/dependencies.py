@@ -57,7 +57,7 @@ def check_order(
 
 
 def notes_on_order(begin_at: datetime | None, now: datetime) -> tuple[str, ...]:
-    """A note where the time to begin had come before the job did: its owner may have meant another."""
+    """A note where the time to begin was past: the owner may have meant another."""
     if begin_at is None or begin_at >= now - GRACE:
         return ()
     at = begin_at.astimezone(UTC).isoformat(timespec="seconds")

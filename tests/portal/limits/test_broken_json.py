@@ -1,4 +1,4 @@
-"""Bodies that are no JSON: the answer names the field, or the line, and the remedy."""
+"""Bodies that are no JSON: field, line and remedy are told."""
 
 from __future__ import annotations
 
