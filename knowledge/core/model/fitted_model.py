@@ -18,7 +18,7 @@ from knowledge.core.analytic.step_time import StepTime
 from knowledge.core.data import splits
 from knowledge.core.data.measurement import OWN, Measurement, known_rows, table
 from knowledge.core.data.splits import Dataset
-from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 from knowledge.core.model import estimators, features
@@ -48,7 +48,8 @@ class FittedModel:
     """All that was learnt from the rows of one kind.
 
     scarce: measured rows of GPUs with a handful of them; on these they count as own runs do.
-    scarce_peaks: the same of rows with a peak, or all of them where they are too few for `memory`.
+    scarce_peaks: the same of rows with a peak, also of software with a handful, or all of them where they are
+    too few for `memory`.
     own_peaks: the peaks of our trainer that `memory` predicts.
     """
 
@@ -82,6 +83,8 @@ def fit_model(rows: Sequence[Measurement], kind: str, catalogue: Catalogue) -> F
     measured, of_measured = _chosen(mine, c, lambda row: row.measured)
     if len(measured) < ENOUGH_ROWS:
         return None
+    peaks = [row for row in mine if row.has_peak]
+    of_peaks = [row.config for row in peaks]
     words = features.vocabulary([row.config for row in measured])
     with estimators.one_thread():
         memory, own_peaks = _learn_memory(mine, c, words)
@@ -93,16 +96,22 @@ def fit_model(rows: Sequence[Measurement], kind: str, catalogue: Catalogue) -> F
             memory=memory,
             validity=_learn_validity(mine, c, memory),
             seen=TrainingSupport.of([row.config for row in measured], of_measured),
-            scarce=_scarce(measured, rate),
-            scarce_peaks=_scarce([row for row in mine if row.has_peak], memory),
+            scarce=_imported(measured, _scarce(measured, rate)),
+            scarce_peaks=_imported(peaks, _scarce(peaks, memory) | own_peaks.foreign(of_peaks)),
             own_peaks=own_peaks,
         )
 
 
-def _scarce(measured: Sequence[Measurement], model: Regressor | None) -> tuple[Measurement, ...]:
-    """Rows of GPUs with a handful of them; own runs are shown to predictors anyway."""
-    few = [True] * len(measured) if model is None else model.scarce([row.config for row in measured])
-    return tuple(row for row, is_few in zip(measured, few, strict=True) if is_few and row.source != OWN)
+def _scarce(rows: Sequence[Measurement], model: Regressor | None) -> Mask:
+    """Return the rows of GPUs with a handful of them, (n,)."""
+    if model is None:
+        return np.ones(len(rows), dtype=bool)
+    return model.scarce([row.config for row in rows])
+
+
+def _imported(rows: Sequence[Measurement], few: Mask) -> tuple[Measurement, ...]:
+    """The few rows but own runs, which are shown to predictors anyway."""
+    return tuple(row for row, is_few in zip(rows, few, strict=True) if is_few and row.source != OWN)
 
 
 def pressure(memory: Regressor | None, c: ConfigTable) -> Array:

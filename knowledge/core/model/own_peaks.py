@@ -8,6 +8,7 @@ trees and weights learn of one stack makes the peaks of another worse (docs/know
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from knowledge.core.data.splits import Dataset, Fold
 from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.types import Config
 from knowledge.core.model.estimators import QUICK_TREES
+from knowledge.core.model.intervals import ENOUGH
 from knowledge.core.model.regressor import Regressor
 
 ENOUGH_OF_OURS = 10  # peaks before history is asked at all
@@ -32,7 +34,7 @@ class OwnPeaks:
     """Models, GPUs and ways to train of our trainer's measured peaks.
 
     better: what was left out when history was nearer than physics by more than a standard error.
-    software: families of all measured peaks, ours and others'; empty where nobody asked.
+    software: families of which enough peaks were measured; empty where nobody asked.
     """
 
     models: frozenset[str] = frozenset()
@@ -45,7 +47,8 @@ class OwnPeaks:
     def of(cls, data: Dataset, regressor: Regressor) -> OwnPeaks:
         """data: all rows with a peak. regressor: of the kind that learns from them."""
         ours = np.array([is_ours(x) for x in data.configs], dtype=bool)
-        software = frozenset(map(software_family, data.configs))
+        families = Counter(map(software_family, data.configs))
+        software = frozenset(family for family, peaks in families.items() if peaks >= ENOUGH)
         if ours.sum() < ENOUGH_OF_OURS:
             return cls(software=software)
         some = [x for x, mine in zip(data.configs, ours, strict=True) if mine]
@@ -72,7 +75,7 @@ class OwnPeaks:
         return np.array([self._is_physics(x) for x in configs], dtype=bool)
 
     def foreign(self, configs: Sequence[Config]) -> Mask:
-        """Return the rows of software that history does not have, shape (n,)."""
+        """Return the rows of software that history hardly has, shape (n,)."""
         return np.array([self._is_foreign(x) for x in configs], dtype=bool)
 
     def _is_physics(self, config: Config) -> bool:

@@ -31,7 +31,7 @@ class PeakCorrection:
     """Measured peaks on one GPU model against what was predicted of them.
 
     reached: by setting the largest share of the GPU that a run was predicted to take, and took.
-    by_physics: does physics alone predict these peaks?
+    by_physics: is there no history, nor its classifier, for this kind of hardware?
     learnt_from: may the runs have taught the predictor as well? Then they make no interval narrower.
     """
 
@@ -59,7 +59,7 @@ class PeakCorrection:
         if not len(rows):
             return None
         some = kernel.take(rows)
-        sigma = EFFECTS.run if by_physics else gp_residual.MEMORY_SIGMA
+        sigma = EFFECTS.run if some.physics.all() else gp_residual.MEMORY_SIGMA
         learnt = gp_residual.fit_residuals(some.covariance(some), errors[rows], sigma)
         shares = (np.minimum(peaks, base.memory) / there.memory)[rows]
         reached = {int(one): float(shares[some.settings == one].max()) for one in np.unique(some.settings)}
@@ -79,7 +79,7 @@ class PeakCorrection:
         spread = np.sqrt(np.clip(left, 0.0, 1.0) * kernel.variance + self.learnt.noise**2)
         return replace(
             base,
-            p_valid=self._p_valid(base, moved, cost_model.Z_80 * spread, near, capacity),
+            p_valid=self._p_valid(base, kernel, moved, cost_model.Z_80 * spread, near, capacity),
             memory=memory,
             memory_low=memory * low,
             memory_high=memory * high,
@@ -93,7 +93,13 @@ class PeakCorrection:
         return np.exp(-low), np.exp(high)
 
     def _p_valid(
-        self, base: PredictionBatch, moved: Array, margin: Array, near: Mask, capacity: Array
+        self,
+        base: PredictionBatch,
+        kernel: PeakKernel,
+        moved: Array,
+        margin: Array,
+        near: Mask,
+        capacity: Array,
     ) -> Array:
         """Return the probabilities to run, shape (n,).
 
@@ -101,7 +107,8 @@ class PeakCorrection:
         beyond the margin of the correction, and only in reach of the runs; a classifier's they raise never.
         """
         if not self.by_physics:
-            room = PREDICTION_MARGIN * capacity / (base.memory * np.exp(moved))
+            slack = np.where(kernel.physics, 1.0, PREDICTION_MARGIN)
+            room = slack * capacity / (base.memory * np.exp(moved))
             doubted = np.minimum(base.p_valid, fit_probability(room, MEASURED_MARGIN))
             return np.where(moved > 0, doubted, base.p_valid)
         below = np.where(near, np.minimum(moved + margin, 0.0), 0.0)

@@ -5,7 +5,7 @@ Software on a GPU holds more or less of a term of memory than it should, and hol
 method, but for other ways to run less so, and hardly between mixtures of experts and other models. A model
 errs in its terms as well, wherever it runs, and a model and method in sizes near each other. How far effects
 lie apart between sources and between models, the history tells (`benchmarks/knowledge/peak_effects.py`).
-Where history answers, only the last of these effects is left.
+Of rows that history answers only the last of these effects is left.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ import numpy as np
 
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import ConfigTable
-from knowledge.core.domain.arrays import Array
+from knowledge.core.analytic.stack import is_ours, software_family
+from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.types import Config
 from knowledge.core.predict.error_kernel import NEAR, sizes_of, workload_kind
 
+OURS = "foretune"  # software of runs of our trainer, which state its libraries
 APART = 6.0  # flags as which a mixture counts that its errors are hardly shared with other models
 WAYS = ("checkpointing", "fsdp", "adapter", "quantized", "fused", "packed")  # flags that differ by way to run
 
@@ -67,9 +69,10 @@ class PeakKernel:
 
     of_source, of_model: effects of terms, (n, k), in ln(peak). of_kind: variance because of the model and
     method, (n,). ways: GPUs in doublings, flags, mixtures and those whose experts GPUs share, (n, 9). sizes:
-    in doublings, (n, 8).
+    in doublings, (n, 8). physics: the rows that physics alone predicts, (n,).
     """
 
+    software: Array
     models: Array
     kinds: Array
     of_source: Array
@@ -77,6 +80,7 @@ class PeakKernel:
     of_kind: Array
     ways: Array
     sizes: Array
+    physics: Mask
 
     @classmethod
     def of(
@@ -88,19 +92,18 @@ class PeakKernel:
     ) -> PeakKernel:
         """Build the kernel from the configurations' columns.
 
-        of_kind: variances of ln(peak) around predictions from history, (n,); None by physics alone.
+        of_kind: variances of ln(peak) around predictions from history, (n,), NaN by physics; None: all are.
         """
         models = np.array(list(c.model_key))
         kinds = np.array([workload_kind(key, x.method) for key, x in zip(models, configs, strict=True)])
-        if of_kind is not None:
-            none = np.zeros((len(c), 1))
-            return cls(models, kinds, none, none, of_kind, _ways(c), sizes_of(c))
-        shares = term_shares(c)
-        of_source = [effects.terms[name].source * share for name, share in shares.items()]
-        of_model = [effects.terms[name].model * share for name, share in shares.items()]
-        alike, kind = np.full(len(c), effects.alike), np.full(len(c), effects.kind**2)
-        sources, of_models = np.column_stack([*of_source, alike]), np.column_stack(of_model)
-        return cls(models, kinds, sources, of_models, kind, _ways(c), sizes_of(c))
+        physics = np.isnan(of_kind) if of_kind is not None else np.ones(len(c), dtype=bool)
+        variance = np.where(physics, effects.kind**2, 0.0 if of_kind is None else of_kind)
+        sources = np.zeros((len(c), len(effects.terms) + 1))
+        of_models = np.zeros((len(c), len(effects.terms)))
+        if physics.any():
+            sources[physics], of_models[physics] = _of_terms(c.take(physics), effects)
+        software = np.array([OURS if is_ours(x) else software_family(x) for x in configs])
+        return cls(software, models, kinds, sources, of_models, variance, _ways(c), sizes_of(c), physics)
 
     def take(self, rows: Array) -> PeakKernel:
         """The chosen rows."""
@@ -120,15 +123,24 @@ class PeakKernel:
 
     def covariance(self, other: PeakKernel) -> Array:
         """Covariance of errors: these n and the other's m configurations, shape (n, m)."""
+        same_software = self.software[:, None] == other.software[None, :]
         same_model = self.models[:, None] == other.models[None, :]
         same_kind = self.kinds[:, None] == other.kinds[None, :]
         of_kind = np.sqrt(np.outer(self.of_kind, other.of_kind))
         found: Array = (
-            self.of_source @ other.of_source.T * _near(self.ways, other.ways)
+            self.of_source @ other.of_source.T * same_software * _near(self.ways, other.ways)
             + self.of_model @ other.of_model.T * same_model
             + of_kind * same_kind * _near(self.sizes, other.sizes)
         )
         return found
+
+
+def _of_terms(c: ConfigTable, effects: PeakEffects) -> tuple[Array, Array]:
+    """Return the effects of the source, all alike last, and of the model."""
+    shares = term_shares(c)
+    of_source = [effects.terms[name].source * share for name, share in shares.items()]
+    of_model = [effects.terms[name].model * share for name, share in shares.items()]
+    return np.column_stack([*of_source, np.full(len(c), effects.alike)]), np.column_stack(of_model)
 
 
 def term_shares(c: ConfigTable) -> dict[str, Array]:

@@ -159,7 +159,9 @@ class LearnedPredictor(BasePredictor):
         if memory is None:
             return PeakKernel.of(configs, c)
         variance = (np.log(base.memory_high / base.memory) / cost_model.Z_80) ** 2
-        return PeakKernel.of(configs, c, np.maximum(variance, gp_residual.MEMORY_SIGMA**2))
+        physics = self.knowledge[hardware_kind(configs[0])].own_peaks.by_physics(configs)
+        of_kind = np.where(physics, np.nan, np.maximum(variance, gp_residual.MEMORY_SIGMA**2))
+        return PeakKernel.of(configs, c, of_kind)
 
     def _learn(self, runs: Sequence[Measurement]) -> LocalCorrection:
         configs, c = [run.config for run in runs], table(runs, self.catalogue)
