@@ -18,7 +18,7 @@ from scheduler.errors import CannotPlace, StaleJob
 from scheduler.loop import leadership
 from scheduler.loop.budget import TickBudget
 from scheduler.models import Epoch, Job
-from scheduler.services.jobs.attempts import require_option, start_attempt
+from scheduler.services.jobs.attempts import require_as_decided, start_attempt
 from scheduler.services.jobs.hand_over import hand_over, release_gpus
 from scheduler.services.jobs.transitions import locked
 from scheduler.services.markets.decisions import keep_market_decisions
@@ -83,7 +83,7 @@ def wait_for_the_round(epoch: Epoch, policy: Policy) -> int:
 def _start(epoch: Epoch, action: Start | Resize, now: datetime) -> bool:
     with leadership.row(epoch, job=action.job):
         try:
-            require_option(locked(action.job), action.option)
+            require_as_decided(locked(action.job), action.option)
             start_attempt(job_id=action.job, option=action.option, gpus=action.gpus, now=now)
         except (CannotPlace, StaleJob) as changed:
             # The rows moved on since the snapshot; the next tick decides anew.

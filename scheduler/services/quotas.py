@@ -1,6 +1,7 @@
 """Quotas of teams and limits of people, set by administrators.
 
-A limit that is lowered stops nobody: it counts for what starts from the next tick on.
+A limit that is lowered stops nobody: it counts for what starts from the next tick on. GPUs that are kept for
+jobs when one changes are free again, and the next tick decides about them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.domain.catalogue import UnknownGpu
@@ -20,7 +22,7 @@ from portal.accounts.services import audit
 from scheduler import hints
 from scheduler.core.limits import ALL_MODELS
 from scheduler.errors import BadParameters, Conflict
-from scheduler.models import PersonLimit, TeamQuota
+from scheduler.models import PendingStart, PersonLimit, TeamQuota
 from scheduler.selectors.cluster.inventory import inventory_models
 from scheduler.states import PriorityClass
 
@@ -62,16 +64,19 @@ def set_quotas(*, team: Team, quotas: list[QuotaValues], actor: User, now: datet
     _check_quotas(team, quotas)
     if not Team.objects.select_for_update(no_key=True).filter(pk=team.pk).exists():
         raise Conflict("The team has just been deleted.")
-    wanted = {values.gpu_model: values for values in quotas}
+    wanted, ended = {values.gpu_model: values for values in quotas}, 0
     for row in TeamQuota.objects.filter(team=team, until__isnull=True):
         if wanted.get(row.gpu_model) == _values(row):
             del wanted[row.gpu_model]
         else:
             row.until = now
             row.save(update_fields=["until"])
+            ended += 1
     TeamQuota.objects.bulk_create(
         TeamQuota(team=team, since=now, **asdict(values)) for values in wanted.values()
     )
+    if wanted or ended:
+        _give_up(PendingStart.objects.all(), now)
     data = {"name": team.name, "quotas": [asdict(values) for values in quotas]}
     audit(action="quotas set", actor=actor, target=f"team {team.pk}", data=data, now=now)
     hints.tick()
@@ -121,10 +126,16 @@ def set_limit(*, user: User | None, values: LimitValues | None, actor: User, now
     else:
         _check_limit(values)
         PersonLimit.objects.update_or_create(user=user, defaults=asdict(values))
+    _give_up(PendingStart.objects.filter(job__owner=user) if user else PendingStart.objects.all(), now)
     data = asdict(values) if values else {}
     target = f"user {user.get_username()}" if user else "everybody"
     audit(action="limits set" if values else "limits removed", actor=actor, target=target, data=data, now=now)
     hints.tick()
+
+
+def _give_up(starts: QuerySet[PendingStart], now: datetime) -> None:
+    """Let starts that were decided before lapse; the next tick decides anew."""
+    starts.update(expires_at=now)
 
 
 def _values(row: TeamQuota) -> QuotaValues:

@@ -18,7 +18,7 @@ from knowledge.core.domain.wording import rough_time
 from knowledge.core.recommend.duration import at_level
 from scheduler import hints
 from scheduler.core.market.types import NodeTerms
-from scheduler.core.placement.levels import TopologyLevel, closeness, reached
+from scheduler.core.placement.levels import Closeness, TopologyLevel, closeness, reached
 from scheduler.core.remaining_time import promised_remaining
 from scheduler.core.types import GpuId, Topology
 from scheduler.errors import CannotPlace
@@ -78,7 +78,8 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
         raise CannotPlace(f"{option.key} takes equal shares of {option.nodes} nodes.")
     names = hold_ready_nodes(sorted(indices), option, now)
     PendingStart.objects.filter(job=job).delete()
-    level = reached(sites_of(indices), gpus)
+    wanted = closeness(Topology(job.topology), job.topology_level, option)
+    level = _level(gpus, wanted)
     if level is not None:
         option = at_level(option, level.word, known_model(job.model))
     checkpoint = resumable(job)
@@ -93,7 +94,7 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
         created_at=now,
         stops_at=stops_at(job, now),
         link_level=level,
-        asked_level=_asked_level(job, option),
+        asked_level=None if wanted.topology is Topology.NONE else wanted.level,
         progress=promised_remaining(
             option, model, began_at=began_at, step=resume_step, total_steps=job.total_steps
         ).as_json(),
@@ -115,16 +116,21 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
     return attempt
 
 
-def require_option(job: Job, option: Option) -> None:
-    """Raise CannotPlace if the job was changed and has no such option any more."""
+def require_as_decided(job: Job, option: Option) -> None:
+    """Raise CannotPlace if the job is held by now, or has no such option any more."""
+    if job.held_at:
+        raise CannotPlace(f"An administrator holds job {job.pk} by now.")
     known = [*job.options, *([job.binding] if job.binding else [])]
     if option not in map(read_option, known):
         raise CannotPlace(f"Job {job.pk} has other options by now.")
 
 
-def _asked_level(job: Job, option: Option) -> TopologyLevel | None:
-    wanted = closeness(Topology(job.topology), job.topology_level, option)
-    return None if wanted.topology is Topology.NONE else wanted.level
+def _level(gpus: Sequence[GpuId], wanted: Closeness) -> TopologyLevel | None:
+    """How close the GPUs lie. Raises CannotPlace if closer ones are required by now."""
+    level = reached(sites_of({node for node, _ in gpus}), gpus)
+    if level is not None and level < wanted.required:
+        raise CannotPlace("The job requires GPUs that lie closer together by now.")
+    return level
 
 
 def hold_ready_nodes(node_ids: Collection[str], option: Option, now: datetime) -> list[str]:

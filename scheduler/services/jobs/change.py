@@ -22,6 +22,7 @@ from scheduler.errors import IllegalTransition, StaleJob
 from scheduler.models import Job, PendingStart, StartForecast
 from scheduler.selectors.figures.times import duration_s
 from scheduler.selectors.jobs import may_change
+from scheduler.services.jobs.hand_over import let_lapse
 from scheduler.services.jobs.new_terms import new_terms
 from scheduler.services.jobs.priorities import check_class
 from scheduler.services.jobs.recommend import clean_request
@@ -166,6 +167,10 @@ def _store(job: Job, changed: dict[str, Any], terms: Mapping[str, Any], actor: U
         job.attempts.filter(ended_at__isnull=True).update(stops_at=stops_at(job, now))
     audit(action="job changed", actor=actor, target=job.pk, data=data, now=now)
     StartForecast.objects.filter(job=job).delete()  # of another job, so to speak
+    if changed.keys() & {"topology", "topology_level"}:
+        for start in PendingStart.objects.filter(job=job):
+            let_lapse(start=start, reason="How close its GPUs shall lie was changed.", now=now)
+            job.refresh_from_db()
     hints.tick()
     hints.forecast_starts()
     return job

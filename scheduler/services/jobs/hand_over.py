@@ -24,7 +24,7 @@ from scheduler.core.handovers import Handover
 from scheduler.core.types import GpuId
 from scheduler.errors import CannotPlace
 from scheduler.models import Attempt, Gpu, Job, PendingGpu, PendingStart
-from scheduler.services.jobs.attempts import by_node, ready_nodes, require_nodes, require_option
+from scheduler.services.jobs.attempts import by_node, ready_nodes, require_as_decided, require_nodes
 from scheduler.services.jobs.transitions import Note, locked, note_all, note_job, preempt_all
 from scheduler.states import STOPPABLE, JobEventKind, JobState, WaitState
 
@@ -33,7 +33,7 @@ WAITS: dict[str, Any] = {
     "wait_text": "GPUs are kept for it; it starts when the jobs on them have saved their work and left.",
 }
 NO_REASON: dict[str, Any] = {"wait_code": "", "wait_text": ""}
-COLUMNS = ("state", "stop_for", "version", "fence", "options", "binding")  # of the jobs, as far as is asked
+COLUMNS = ("state", "stop_for", "version", "fence", "options", "binding", "held_at")  # as far as is asked
 SPARE_S = 60.0  # beyond the longest stop: a pending start that is older lapses
 log = logging.getLogger(__name__)
 
@@ -137,7 +137,7 @@ class _AtOnce:
         if not fits:
             raise CannotPlace(f"Job {taker.pk} is {taker.state} by now.")
         if taker.state == JobState.QUEUED:
-            require_option(taker, change.takes.option)
+            require_as_decided(taker, change.takes.option)
 
     def _wanted(self, taker: Job, wanted: Sequence[GpuId]) -> list[_Wanted]:
         """The GPUs in order. Raises CannotPlace if one is gone, or kept."""

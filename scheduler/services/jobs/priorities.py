@@ -11,8 +11,9 @@ from portal.accounts.people import require_admin
 from portal.accounts.services import audit
 from scheduler import hints
 from scheduler.errors import BadParameters, IllegalTransition
-from scheduler.models import Job
+from scheduler.models import Job, PendingStart
 from scheduler.selectors.quotas import highest_class
+from scheduler.services.jobs.hand_over import let_lapse
 from scheduler.services.jobs.transitions import locked, note_job
 from scheduler.states import TERMINAL, JobEventKind, JobState, public_state
 
@@ -53,6 +54,10 @@ def _hold(job: Job, actor: User, now: datetime, *, held_at: datetime | None, hel
         job=job, kind=kind, now=now, reason=held_note, actor=actor, held_at=held_at, held_note=held_note
     )
     audit(action=f"job {kind}", actor=actor, target=job.pk, data={"note": held_note}, now=now)
+    if held_at and job.state == JobState.QUEUED:
+        for start in PendingStart.objects.filter(job=job):
+            let_lapse(start=start, reason="An administrator holds the job.", now=now)
+            job.refresh_from_db()
     hints.tick()
     return job
 
