@@ -14,6 +14,7 @@ from threading import Thread
 
 from django.conf import settings
 
+from scheduler.core.decisions.faults import faults
 from scheduler.core.quotas import admission
 from scheduler.core.types import ClusterState, Plan, Policy
 
@@ -56,6 +57,10 @@ def decide(policy: Policy, state: ClusterState, now: float, meanwhile: Callable[
             break
     if (took := time.monotonic() - begun) > SLOW_S:
         log.warning("slow decision", extra={"policy": policy.name, "seconds": round(took, 1)})
+    for wrong in faults(state, plan):  # the rows refuse it, too
+        log.error(
+            "an action of the plan can never be carried out", extra={"policy": policy.name, "why": wrong}
+        )
     return plan
 
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.decisions.decision_json import PackedInput, PolicyInput, pack_input
+from scheduler.core.decisions.faults import faults
 from scheduler.core.limits import ALL_MODELS, Limits, Quota, UserLimit
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.quotas.admission import decide
@@ -60,6 +61,7 @@ def test_no_start_exceeds_a_limit(name: str, state: ClusterState) -> None:
     test_properties.every_waiting_job_gets_one_answer_and_running_ones_keep_their_rights(name, state, plan)
     test_properties.nobody_is_evicted_for_a_lower_priority(in_whole_classes(state), plan)
     assert decide(POLICIES[name], state, 0.0) == plan
+    assert faults(state, plan) == []
     for action in plan.actions:
         if isinstance(action, Start):
             stays_within_its_teams_share(state, plan, action)
