@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.cycle.ranked import Ranked
 from scheduler.core.divide.rules import DivideRules
 from scheduler.core.policies.gavel import Gavel
@@ -127,7 +128,7 @@ def _rules(policy: Any) -> tuple[Parameter, ...]:
     rules = policy.rules
     found = [
         Parameter(
-            name="limit", default=STOPS_A_DAY, high=1000, whole=True,
+            name="limit", default=_stops_a_day(rules), high=1000, whole=True,
             help="How often a job may be stopped for others within a day.",
         ),
     ]  # fmt: skip
@@ -154,6 +155,12 @@ def _rules(policy: Any) -> tuple[Parameter, ...]:
         text = "How much better a waiting job must rank than a running one to stop it, as a share."
         found.append(Parameter(name="hysteresis", default=rules.hysteresis, high=10.0, help=text))
     return tuple(found)
+
+
+def _stops_a_day(rules: CycleOptions | DivideRules) -> int:
+    """One at the end of each segment: else a long job would keep its GPUs for the day."""
+    segment_s = rules.segment_s if isinstance(rules, CycleOptions) else None
+    return int(A_DAY_S / segment_s) if segment_s else STOPS_A_DAY
 
 
 def clean_parameters(policy: Policy, raw: Values) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def test_defaults_are_allowed_and_change_nothing_but_the_limit(name: str) -> Non
     defaults = values_of(policy, {})
     assert clean_parameters(policy, defaults) == defaults
     changed: Any = with_parameters(policy, {})
-    assert changed.rules.limit == defaults["limit"] == 3
+    assert changed.rules.limit == defaults["limit"] == (96 if name == "uwfq" else 3)
     assert all(one.help.endswith(".") for one in parameters_of(policy))
 
 
@@ -95,3 +95,13 @@ def test_a_policy_follows_its_parameters() -> None:
     assert not stops(limits_gpu_s=[10.0])
     assert not stops(min_run_s=10.0)
     assert stops(limits_gpu_s=[10.0], min_run_s=10.0)
+
+
+@pytest.mark.parametrize(("policy", "stopped"), [("uwfq", True), ("las", False)])
+def test_the_ends_of_segments_are_no_stops_to_be_spared(policy: str, stopped: bool) -> None:
+    """Else a long job would keep its GPUs for the day once it was passed three times."""
+    long = option(duration_s=1e6)
+    holder = running("long", long, ("n", 0), since=-901.0, user="A", attained_gpu_s=1e5, preemptions=3)
+    state = ClusterState(jobs=(holder, job("short", option(), user="B")), nodes=(node("n", 0, total=1),))
+    plan = with_parameters(POLICIES[policy], {}).decide(state, 0.0)
+    assert any(isinstance(action, Preempt) for action in plan.actions) is stopped
