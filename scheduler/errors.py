@@ -3,6 +3,7 @@
 SchedulerError
 ├── NotFound                an object that does not exist, or is not the asker's
 ├── BadParameters           values that cannot be used, by field
+│   └── BeyondRight         values that others may use
 ├── BadFile                 an upload that is not training data, by line
 ├── FileTooLarge
 ├── OverQuota               an upload beyond its sender's storage quota
@@ -41,6 +42,10 @@ class BadParameters(SchedulerError):
     def __init__(self, fields: Mapping[str, str]) -> None:
         self.fields = dict(fields)
         super().__init__("; ".join(f"{name}: {message}" for name, message in self.fields.items()))
+
+
+class BeyondRight(BadParameters):
+    pass
 
 
 class BadFile(SchedulerError):

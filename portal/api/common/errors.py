@@ -21,6 +21,7 @@ from portal.accounts.errors import Changed, InvalidValue, NotAllowed, TooBusy
 from scheduler.errors import (
     BadFile,
     BadParameters,
+    BeyondRight,
     Conflict,
     FileTooLarge,
     IllegalTransition,
@@ -37,6 +38,7 @@ RETRY_SOON = {"Retry-After": "1"}
 # The most special class first.
 ANSWERS: list[tuple[type[Exception], int, str]] = [
     (NotFound, 404, "not_found"),
+    (BeyondRight, 403, "permission_denied"),
     (BadParameters, 400, "invalid"),
     (BadFile, 400, "bad_file"),
     (OverQuota, 413, "over_quota"),

@@ -44,7 +44,7 @@ def submit_array(
         try:
             one = prepare(recommender, owner=owner, now=now, **_with_value(same, number, value))
         except BadParameters as wrong:
-            raise BadParameters(_of_value(number, wrong)) from wrong
+            raise type(wrong)(_of_value(number, wrong)) from wrong
         one.job.array = array
         one.job.submitted_at = now + timedelta(microseconds=number)  # so they are ordered as they were listed
         prepared.append(one)

@@ -10,7 +10,7 @@ from portal.accounts.models import User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
 from scheduler import hints
-from scheduler.errors import BadParameters, IllegalTransition
+from scheduler.errors import BeyondRight, IllegalTransition
 from scheduler.models import Job, PendingStart
 from scheduler.selectors.quotas import highest_class
 from scheduler.services.jobs.hand_over import let_lapse
@@ -19,10 +19,10 @@ from scheduler.states import TERMINAL, JobEventKind, JobState, public_state
 
 
 def check_class(priority: int, *, actor: User) -> None:
-    """Raise BadParameters for a class above the highest that the person may give."""
+    """Raise BeyondRight for a class above the highest that the person may give."""
     highest = highest_class(actor)
     if priority > highest:
-        raise BadParameters(
+        raise BeyondRight(
             {"priority": f"may be {highest.word} at most; an administrator can allow you a higher class"}
         )
 

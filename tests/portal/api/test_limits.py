@@ -108,8 +108,10 @@ def test_limits_of_a_person_and_of_everybody(admin_api: APIClient, api: APIClien
 def test_a_job_has_a_class_that_can_be_changed(
     admin_api: APIClient, api: APIClient, stranger: APIClient, person: User, body: Body
 ) -> None:
-    refused = api.post("/api/jobs/", body(priority="high"), format="json")
-    assert "normal at most" in str(refused.json()["error"]["fields"]["priority"])
+    for path, more in (("jobs", {}), ("arrays", {"values": [{"seed": 1}, {"seed": 2}]})):
+        refused = api.post(f"/api/{path}/", body(priority="high", **more), format="json")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "permission_denied")
+        assert "normal at most" in str(refused.json()["error"]["fields"]["priority"])
     assert api.post("/api/jobs/", body(priority=1), format="json").status_code == 400
     assert not Job.objects.exists()
     admin_api.put(f"/api/users/{person.pk}/limits/", {"max_class": "high"}, format="json")
@@ -118,7 +120,7 @@ def test_a_job_has_a_class_that_can_be_changed(
     change = f"/api/jobs/{made['id']}/change/"
     changed = api.post(change, {"seen": "queued", "priority": "low"}, format="json").json()
     assert (changed["priority"], changed["preemptible"]) == ("low", False)
-    assert api.post(change, {"priority": "urgent"}, format="json").status_code == 400
+    assert api.post(change, {"priority": "urgent"}, format="json").status_code == 403
     late = api.post(change, {"seen": "running", "priority": "normal"}, format="json")
     assert late.status_code == 409
     assert "queued" in late.json()["error"]["message"]
