@@ -47,14 +47,18 @@ class Gittins:
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Start jobs by their index, stopping those with a clearly smaller one."""
         memory = self._learnt(state)
-        services = Services(memory["ended"])
+        order = self.ranking(state, memory["ended"])
+        return Plan(Cycle(state, now, self.rules).run(order), memory)
+
+    def ranking(self, state: ClusterState, ended: Sequence[float]) -> Ranking:
+        """The jobs by their index. ended: services of past jobs."""
+        services = Services(ended)
 
         def key(job: JobInfo) -> Rank:
             index = services.index(job.attained_gpu_s, self.quantum)
             return (1 / index if index else inf, job.attained_gpu_s)
 
-        order = Ranking(state, key, self.rules)
-        return Plan(Cycle(state, now, self.rules).run(order), memory)
+        return Ranking(state, key, self.rules)
 
     def _learnt(self, state: ClusterState) -> dict[str, Any]:
         memory: Mapping[str, Any] = state.memory

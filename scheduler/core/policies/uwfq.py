@@ -40,11 +40,14 @@ class Uwfq:
         """Start jobs by their virtual deadlines; ties go to the earlier submission."""
         left = {job.id: remaining_gpu_s(job) for job in state.jobs}
         queue = self.queue(state, left, now)
-        deadlines = queue.deadlines()
-        order = Ranking(state, lambda job: (deadlines.get(job.id, inf),), self.rules)
-        actions = Cycle(state, now, self.rules, BEHIND).run(order)
+        actions = Cycle(state, now, self.rules, BEHIND).run(self.ranking(state, queue))
         queue.ended = {job: end for job, end in queue.ended.items() if job in left}
         return Plan(actions, queue.as_memory())
+
+    def ranking(self, state: ClusterState, queue: FairQueue) -> Ranking:
+        """The jobs by their virtual deadlines."""
+        deadlines = queue.deadlines()
+        return Ranking(state, lambda job: (deadlines.get(job.id, inf),), self.rules)
 
     def queue(self, state: ClusterState, left: Mapping[str, float], now: float) -> FairQueue:
         """Return the virtual queue at `now`.

@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from scheduler.core.cycle.ranked import Ranked
 from scheduler.core.cycle.ranking import Ranking
 from scheduler.core.policies import LIVE, POLICIES
+from scheduler.core.policies.gittins import Gittins
 from scheduler.core.policies.parameters import parameters_of, with_parameters
+from scheduler.core.policies.uwfq import Uwfq
+from scheduler.core.remaining_work import remaining_gpu_s
 from scheduler.core.types import ClusterState, Preempt, Resize, Start
 from tests.harness.environment import examples
 from tests.scheduler.core.clusters import cluster_states
@@ -21,6 +24,7 @@ from tests.scheduler.simulator.worlds import job, play
 
 LIMIT, MIN_RUN_S = 1, 60.0
 ARRIVALS = st.lists(st.tuples(st.integers(0, 600), st.integers(1, 4), st.integers(20, 900)), max_size=12)
+RANKED = Ranked | Gittins | Uwfq
 STOPS = [name for name in LIVE if POLICIES[name].preempts]
 
 
@@ -55,16 +59,32 @@ def test_stops_are_bounded_and_hit_no_higher_class(name: str, state: ClusterStat
     assert live.decide(replace(state, jobs=state.jobs[::-1]), 0.0).actions == plan.actions
 
 
-@pytest.mark.parametrize("name", [name for name in STOPS if isinstance(POLICIES[name], Ranked)])
-@given(state=cluster_states())
+def ranking_of(policy: Ranked | Gittins | Uwfq, state: ClusterState) -> Ranking:
+    if isinstance(policy, Gittins):
+        return policy.ranking(state, state.memory["ended"])
+    if isinstance(policy, Uwfq):
+        left = {job.id: remaining_gpu_s(job) for job in state.jobs}
+        return policy.ranking(state, policy.queue(state, left, 0.0))
+    return Ranking(state, lambda job: policy.key(job, 0.0), policy.rules)
+
+
+@pytest.mark.parametrize("name", [name for name in STOPS if isinstance(POLICIES[name], RANKED)])
+@given(state=cluster_states(), ended=st.lists(st.floats(1.0, 1e5), max_size=6))
 @random_clusters
 def test_whoever_is_stopped_makes_room_for_a_job_that_ranks_strictly_better(
-    name: str, state: ClusterState
+    name: str, state: ClusterState, ended: list[float]
 ) -> None:
-    """The hysteresis favours those that run; none evicts within its cool-down."""
+    """The hysteresis favours those that run; none evicts within its cool-down.
+
+    ended: the service of past jobs, by which Gittins ranks. Segments end all the time.
+    """
     policy = with_parameters(POLICIES[name], {})
-    assert isinstance(policy, Ranked)
-    plan, ranking = policy.decide(state, 0.0), Ranking(state, lambda job: policy.key(job, 0.0), policy.rules)
+    assert isinstance(policy, RANKED)
+    if isinstance(policy, Gittins):
+        state = replace(state, memory={"seen": {}, "ended": ended})
+    if isinstance(policy, Uwfq):
+        policy = replace(policy, rules=replace(policy.rules, segment_s=400.0, boundary_s=400.0))
+    plan, ranking = policy.decide(state, 0.0), ranking_of(policy, state)
     jobs = {job.id: job for job in state.jobs}
     for stop in (action for action in plan.actions if isinstance(action, Preempt)):
         victim = jobs[stop.job]
