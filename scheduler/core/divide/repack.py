@@ -115,8 +115,12 @@ def _stays(holds: Holding, option: Option, gpus: Iterable[GpuId]) -> bool:
 
 
 def _waits(state: ClusterState, placed: set[str], free: FreeGpus) -> list[Wait]:
+    """Those that stay waiting, higher classes first.
+
+    It is the order of the queue, and in which borrowed GPUs return.
+    """
     waits = []
-    for job in sorted(state.jobs, key=lambda job: (job.submitted_at, job.id)):
+    for job in sorted(state.jobs, key=lambda job: (-job.priority, job.submitted_at, job.id)):
         if job.holds or job.id in placed:
             continue
         options = [] if job.hold else possible_options(job, free)

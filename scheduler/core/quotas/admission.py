@@ -33,6 +33,14 @@ def decide(policy: Policy, state: ClusterState, now: float) -> Plan:
 
 
 def _within_limits(policy: Policy, state: ClusterState, now: float) -> Plan:
+    if not policy.preempts or state.explain:
+        return _decided_again(policy, state, now)
+    # Borrowed GPUs return in the order in which jobs wait, which the policy tells with its reasons alone.
+    plan = _decided_again(policy, replace(state, explain=True), now)
+    return replace(plan, actions=tuple(action for action in plan.actions if not isinstance(action, Wait)))
+
+
+def _decided_again(policy: Policy, state: ClusterState, now: float) -> Plan:
     barred = _Barred(state)
     # A policy that stops jobs may free a share; one that fits an empty cluster is open until it has decided.
     nobody = replace(state, jobs=tuple(job for job in state.waiting))

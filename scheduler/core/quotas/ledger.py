@@ -41,6 +41,8 @@ class Ledger:
         self._refused: dict[tuple[object, ...], tuple[Wait | None, Wait | None]] = {}
         self.gpu_s_of: defaultdict[str, float] = defaultdict(float)
         self._wanted: dict[str, dict[str, int]] = {}
+        self._asking: defaultdict[str, dict[str, JobInfo]] = defaultdict(dict)  # jobs that wait, by team
+        self._left_some: set[str] = set()  # teams that hold less than when their jobs were asked
         self._places = FreeGpus(state.nodes)
         for job in state.running:
             if job.holds is not None:
@@ -57,6 +59,7 @@ class Ledger:
         """A running job is stopped; it waits again."""
         if job.holds is not None:
             self._count(job, job.holds.option, -1)
+            self._left_some.add(job.team)
             self._want(job)
 
     def swap(self, job: JobInfo, option: Option) -> None:
@@ -64,6 +67,7 @@ class Ledger:
         if job.holds is not None:
             self._count(job, job.holds.option, -1)
             self._count(job, option, 1)
+            self._left_some.add(job.team)
 
     def refusal(self, job: JobInfo, option: Option) -> Wait | None:
         """Why the job may not take this option now; None if it may.
@@ -159,6 +163,7 @@ class Ledger:
 
     def _kept(self, model: str, team: str) -> int:
         """Idle GPUs that the other teams keep."""
+        self._ask_again()
         return sum(
             max(quota.kept - held, min(quota.guaranteed - held, self.demand[model, other]), 0)
             for other, quota in self.quotas[model].items()
@@ -187,6 +192,7 @@ class Ledger:
             for model in within:
                 least[model] = min(option.gpus, least.get(model, option.gpus))
         self._wanted[job.id] = least
+        self._asking[job.team][job.id] = job
         for model, gpus in least.items():
             self.demand[model, job.team] += gpus
         self._refused.clear()
@@ -196,7 +202,25 @@ class Ledger:
         quota = self.quotas[model].get(team) if model in self.quotas else None
         return quota is not None and self.held[model, team] + gpus <= quota.guaranteed
 
+    def _ask_again(self) -> None:
+        """Keep for teams that gave GPUs back what their guarantees have room for by now."""
+        for team in self._left_some:
+            for job in list(self._asking[team].values()):
+                if not self._has_room(team):
+                    break
+                self._want_no_more(job)
+                self._want(job)
+        self._left_some.clear()
+
+    def _has_room(self, team: str) -> bool:
+        """Is less kept for the team's jobs than it is guaranteed beyond what it holds?"""
+        owed = ((model, quotas[team]) for model, quotas in self.quotas.items() if team in quotas)
+        return any(
+            self.held[model, team] + self.demand[model, team] < quota.guaranteed for model, quota in owed
+        )
+
     def _want_no_more(self, job: JobInfo) -> None:
+        self._asking[job.team].pop(job.id, None)
         for model, gpus in self._wanted.pop(job.id, {}).items():
             self.demand[model, job.team] -= gpus
         self._refused.clear()

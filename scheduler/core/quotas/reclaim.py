@@ -35,19 +35,15 @@ FOR_GPUS = frozenset({WaitState.BUSY, WaitState.BEHIND})
 def reclaim(state: ClusterState, plan: Plan, ledger: Ledger, now: float) -> Plan:
     """Stop borrowers for jobs whose teams are guaranteed what they wait for.
 
-    Of what a team borrows the lowest class goes first, then the latest start; no higher class is stopped.
+    They are served in the order of the plan, which says what each waits for. Of what a team borrows the
+    lowest class goes first, then the latest start; no higher class is stopped.
     ledger: what teams hold after the plan; it is brought up to date.
     """
     waiting = {job.id: job for job in state.waiting}
-    acted = {action.job for action in plan.actions if not isinstance(action, Wait)}
-    waiting_for_gpus = [
-        action.job for action in plan.actions if isinstance(action, Wait) and action.code in FOR_GPUS
-    ]
-    silent = [name for name, job in waiting.items() if name not in acted and not job.hold]
     returns = _Returns(state, plan, ledger, now)
-    for name in waiting_for_gpus if state.explain else silent:
-        if name in waiting:
-            returns.serve(waiting[name])
+    for action in plan.actions:
+        if isinstance(action, Wait) and action.code in FOR_GPUS and action.job in waiting:
+            returns.serve(waiting[action.job])
     return with_starts(plan, returns.stopped, returns.started)
 
 

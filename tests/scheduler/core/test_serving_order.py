@@ -6,7 +6,9 @@ import pytest
 
 from scheduler.core.policies import POLICIES
 from scheduler.core.types import ClusterState, Start, Wait
+from scheduler.states import WaitState
 from tests.scheduler.core.clusters import decide, job, node, option, running
+from tests.scheduler.core.policies.crowds import crowd
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -25,3 +27,17 @@ def test_easy_promises_gpus_to_the_largest_priority() -> None:
     jobs = (holder, job("early", option(gpus=2), at=-20.0), job("urgent", option(gpus=2), priority=1))
     plan = POLICIES["easy"].decide(ClusterState(jobs=jobs, nodes=(node("n", 1, total=2),)), 0.0)
     assert plan.memory["job"] == "urgent"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_those_that_wait_for_gpus_stand_by_class(policy: str) -> None:
+    """So the queue shows them, and so borrowed GPUs return to them."""
+    for seed in range(25):
+        state = crowd(seed)
+        priorities = {one.id: one.priority for one in state.jobs}
+        waits = [
+            priorities[action.job]
+            for action in POLICIES[policy].decide(state, 0.0).actions
+            if isinstance(action, Wait) and action.code in (WaitState.BUSY, WaitState.BEHIND)
+        ]
+        assert waits == sorted(waits, reverse=True)

@@ -162,6 +162,35 @@ def test_what_was_lent_is_taken_back_the_lowest_class_and_the_latest_first(polic
     assert stopped == {"new"}
 
 
+@pytest.mark.parametrize("policy", STOPS_OTHERS)
+@pytest.mark.parametrize("explain", [True, False])
+def test_the_urgent_one_of_two_owners_is_served_whether_reasons_are_asked_for_or_not(
+    policy: str, explain: bool
+) -> None:
+    """Simulations ask for none."""
+    lent = held("lent", "speech", 1, since=-1e5, attained_gpu_s=1e3)
+    mine = [one("early", at=-9.0, due_at=9.0), one("urgent", at=-1.0, priority=2)]
+    state = ClusterState(
+        jobs=(lent, *mine),
+        nodes=(replace(node("n", 1), free=()),),
+        limits=Limits((replace(OWED, guaranteed=1),)),
+        explain=explain,
+    )
+    plan = decide(POLICIES[policy], state, 0.0)
+    assert started({action.job: action for action in plan.actions}) == {"urgent"}
+
+
+def test_what_a_team_gives_back_is_kept_for_its_own_jobs() -> None:
+    """A job of the team is stopped by rank, and another one of it waits for its place."""
+    stopped = held("stopped", "speech", 4, attained_gpu_s=1e6)
+    speech = Quota(team="speech", gpu_model="A100", guaranteed=2)
+    vision = Quota(team="vision", gpu_model="A100", guaranteed=4, lending_limit=2)
+    free = one("free", "", at=-9.0)
+    own = one("own", "speech", gpus=2, at=-5.0, attained_gpu_s=10.0)
+    actions = decided([stopped, free, own], speech, vision, policy="las", nodes=(node("n", 4),))
+    assert (started(actions), code(actions["free"])) == ({"own"}, WaitState.QUOTA_TEAM)
+
+
 def test_without_preemption_what_was_lent_comes_back_as_jobs_end() -> None:
     lent = [held(f"h{i}", "speech", 2, 2 * i) for i in range(4)]
     mine, theirs = one("mine", gpus=4, at=9.0), one("theirs", "speech", gpus=2)
