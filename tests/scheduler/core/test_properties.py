@@ -17,6 +17,7 @@ from scheduler.core.types import ClusterState, Plan, Preempt, Resize, Start, Wai
 from scheduler.states import WaitState
 from tests.harness.environment import examples
 from tests.scheduler.core.clusters import cluster_states
+from tests.scheduler.core.policies.crowds import crowded_states
 
 every_policy = pytest.mark.parametrize("name", sorted(POLICIES))
 random_clusters = settings(
@@ -27,7 +28,7 @@ random_clusters = settings(
 
 
 @every_policy
-@given(state=cluster_states())
+@given(state=cluster_states() | crowded_states())
 @random_clusters
 def test_every_policy_keeps_the_rules(name: str, state: ClusterState) -> None:
     plan = POLICIES[name].decide(state, 0.0)
@@ -41,7 +42,7 @@ def test_every_policy_keeps_the_rules(name: str, state: ClusterState) -> None:
 @pytest.mark.parametrize(
     "name", ["fifo-backfill", "srtf", "las", "tiresias", "gittins", "uwfq", "uwfq-whole"]
 )
-@given(state=cluster_states())
+@given(state=cluster_states() | crowded_states())
 @random_clusters
 def test_no_gpu_idles_while_a_job_that_fits_waits(name: str, state: ClusterState) -> None:
     """No GPU that is free after a plan fits a waiting job.

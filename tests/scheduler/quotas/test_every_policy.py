@@ -17,10 +17,11 @@ from scheduler.core.decisions.faults import faults
 from scheduler.core.limits import ALL_MODELS, Limits, Quota, UserLimit
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.quotas.admission import decide
-from scheduler.core.types import Action, ClusterState, Plan, Preempt, Resize, Start
+from scheduler.core.types import Action, ClusterState, Plan, Preempt, Resize, Start, Wait
 from tests.harness.environment import examples
 from tests.scheduler.core import test_properties
 from tests.scheduler.core.clusters import MODELS, cluster_states
+from tests.scheduler.core.policies.crowds import crowded_states
 
 TEAM = st.sampled_from(["", "a", "b"])
 FEW = st.none() | st.integers(0, 4)
@@ -53,7 +54,7 @@ rules_of_three = st.sampled_from([False, False, True])
 
 
 @pytest.mark.parametrize("name", LIVE)
-@given(state=limited_clusters())
+@given(state=limited_clusters() | crowded_states(limits=True))
 @settings(test_properties.random_clusters, max_examples=examples(20))
 def test_no_start_exceeds_a_limit(name: str, state: ClusterState) -> None:
     plan = decide(POLICIES[name], state, 0.0)
@@ -62,6 +63,8 @@ def test_no_start_exceeds_a_limit(name: str, state: ClusterState) -> None:
     test_properties.nobody_is_evicted_for_a_lower_priority(in_whole_classes(state), plan)
     assert decide(POLICIES[name], state, 0.0) == plan
     assert faults(state, plan) == []
+    silent = decide(POLICIES[name], replace(state, explain=False), 0.0)
+    assert silent.actions == tuple(action for action in plan.actions if not isinstance(action, Wait))
     for action in plan.actions:
         if isinstance(action, Start):
             stays_within_its_teams_share(state, plan, action)

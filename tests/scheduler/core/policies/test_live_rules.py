@@ -19,6 +19,7 @@ from scheduler.core.remaining_work import remaining_gpu_s
 from scheduler.core.types import ClusterState, Preempt, Resize, Start
 from tests.harness.environment import examples
 from tests.scheduler.core.clusters import cluster_states
+from tests.scheduler.core.policies.crowds import crowd, crowded_states
 from tests.scheduler.core.test_properties import nobody_is_evicted_for_a_lower_priority, random_clusters
 from tests.scheduler.simulator.worlds import job, play
 
@@ -33,8 +34,16 @@ def test_people_are_told_of_every_policy_whether_it_stops_jobs() -> None:
     assert stopping == set(STOPS)
 
 
+@pytest.mark.parametrize("name", [name for name in STOPS if name != "spot"])
+def test_crowds_make_every_policy_stop_jobs(name: str) -> None:
+    """Else the properties below would hold of nothing; `spot` stops jobs for quotas alone."""
+    policy = with_parameters(POLICIES[name], {})
+    plans = [policy.decide(crowd(seed), 0.0) for seed in range(40)]
+    assert sum(any(isinstance(action, Preempt) for action in plan.actions) for plan in plans) >= 4
+
+
 @pytest.mark.parametrize("name", STOPS)
-@given(state=cluster_states())
+@given(state=cluster_states() | crowded_states())
 @random_clusters
 def test_stops_are_bounded_and_hit_no_higher_class(name: str, state: ClusterState) -> None:
     """Of the running jobs every second one was stopped as often as may be."""
@@ -69,7 +78,7 @@ def ranking_of(policy: Ranked | Gittins | Uwfq, state: ClusterState) -> Ranking:
 
 
 @pytest.mark.parametrize("name", [name for name in STOPS if isinstance(POLICIES[name], RANKED)])
-@given(state=cluster_states(), ended=st.lists(st.floats(1.0, 1e5), max_size=6))
+@given(state=cluster_states() | crowded_states(), ended=st.lists(st.floats(1.0, 1e5), max_size=6))
 @random_clusters
 def test_whoever_is_stopped_makes_room_for_a_job_that_ranks_strictly_better(
     name: str, state: ClusterState, ended: list[float]

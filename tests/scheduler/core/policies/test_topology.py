@@ -21,6 +21,7 @@ from scheduler.core.policies.topology import TOPOLOGY
 from scheduler.core.types import ClusterState, GpuSite, JobInfo, Preempt, Start, Topology, Wait
 from scheduler.states import WaitState
 from tests.scheduler.core.clusters import cluster_states, decide, job, node, option, running
+from tests.scheduler.core.policies.crowds import crowded_states
 
 SITES = tuple(GpuSite(socket=i // 4, numa=i // 2, switch=i) for i in range(8))
 ONE, TWO = option(gpus=1), option(gpus=2)
@@ -133,7 +134,7 @@ def test_with_too_many_victims_to_try_all_sets_the_dearest_stay_where_they_can()
     }
 
 
-@given(state=cluster_states())
+@given(state=cluster_states() | crowded_states())
 @settings(max_examples=60, deadline=None)
 def test_a_guarantee_is_kept_and_only_lower_priorities_are_stopped(state: ClusterState) -> None:
     plan = TOPOLOGY.decide(state, 0.0)
@@ -150,7 +151,7 @@ def test_a_guarantee_is_kept_and_only_lower_priorities_are_stopped(state: Cluste
             assert any(jobs[start.job].priority > jobs[action.job].priority for start in starts)
 
 
-@given(state=cluster_states())
+@given(state=cluster_states() | crowded_states())
 @settings(max_examples=60, deadline=None)
 def test_what_is_remembered_of_nodes_changes_no_plan(state: ClusterState) -> None:
     ways = Clearings.ways
