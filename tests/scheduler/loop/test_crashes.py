@@ -183,6 +183,26 @@ def lapses() -> Scene:
     return Scene(tick, [node])
 
 
+def resizes() -> Scene:
+    """A round of `sia` gives a job the GPU that another one has left."""
+    choose_policy(name="sia", parameters={"idle": 20.0}, actor=world.admin(), reason="r", now=database_now())
+    node = world.fake_node(slots=2)
+    other, job = (world.job(params={"max_steps": 100_000, **more}) for more in ({"number_gpus": 1}, {}))
+    tick()
+    cancel_job(job=other, actor=other.owner, now=database_now())
+    orders = {order.spec.job: order for order in node.sync().claims if order.spec}
+    node.end(orders[other.pk], "stopped")
+    node.run(orders[job.pk], step(1))
+    world.age_starts(1000)
+
+    def decide() -> None:
+        Epoch.objects.update(round_at=None)
+        tick()
+        assert PendingStart.objects.filter(job=job).exists()
+
+    return Scene(decide, [node])
+
+
 SCENES: dict[str, Callable[[], Scene]] = {
     "submission": submission,
     "tick that starts jobs": starts,
@@ -190,6 +210,7 @@ SCENES: dict[str, Callable[[], Scene]] = {
     "tick that stops a job for another": stops_for_another,
     "tick that starts the other": leaves_to_another,
     "tick in which a pending start lapses": lapses,
+    "tick that resizes a job": resizes,
     "sync of a start": taken_up,
     "sync with progress": saying("running", step(2), {"kind": "log", "body": {"text": "x"}}),
     "sync with a checkpoint": saved,
@@ -229,6 +250,7 @@ def play(scene: Scene, after: int) -> tuple[bool, Counter[str]]:
 
 def go_on_to_the_end(nodes: list[FakeNode]) -> None:
     for _ in range(ROUNDS):
+        Epoch.objects.update(round_at=None)  # of a policy that decides in rounds the next one begins
         tick()
         refresh_options()
         for node in nodes:
