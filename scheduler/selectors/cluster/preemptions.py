@@ -22,6 +22,7 @@ class Preempted:
 
     saving: its nodes have not confirmed the stop yet. moves: it was stopped only to go on elsewhere.
     cause: the job that got its GPUs, where the user may see it. from_step: of the checkpoint so far; 0: none.
+    lost_steps: those after it, which are done again.
     """
 
     at: datetime
@@ -29,6 +30,7 @@ class Preempted:
     moves: bool
     cause: Job | None
     from_step: int
+    lost_steps: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +54,15 @@ def preempted(job: Job, user: User) -> Preempted | None:
     if last is None or last.stopped_for_id is None:
         return None
     checkpoint = resumable(job)
+    from_step = checkpoint.step if checkpoint else 0
+    saving = last.ended_at is None
     return Preempted(
         at=last.ended_at or job.state_since,
-        saving=last.ended_at is None,
+        saving=saving,
         moves=last.stopped_for_id == job.pk,
         cause=visible_jobs(user).filter(pk=last.stopped_for_id).first(),
-        from_step=checkpoint.step if checkpoint else 0,
+        from_step=from_step,
+        lost_steps=0 if saving else max(0, job.step - from_step),
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from portal.accounts.models import User
+from scheduler.models import Job
 from tests.harness import world
 from tests.harness.preempting import preempting
 
@@ -33,6 +34,9 @@ def test_the_page_of_a_stopped_job_says_why_and_that_it_goes_on(
     turn.node.end(turn.order, "stopped")
     shown = browser.get(page).content.decode()
     assert "It goes on by itself after step 7" in shown
+    assert "done again" not in shown
+    Job.objects.filter(pk=turn.victim.pk).update(step=12)  # it had told of later ones
+    assert "5 later steps are lost and done again." in browser.get(page).content.decode()
     assert turn.taker.pk not in shown + browser.get(f"{page}?tab=events").content.decode()
 
 
