@@ -33,10 +33,12 @@ from scheduler.models import Decision, Epoch, Job, JobDependency, Node, PendingS
 from scheduler.selectors.decisions import replay_decision
 from scheduler.selectors.dependencies import MET
 from scheduler.services.jobs.dependencies import After
+from scheduler.services.jobs.priorities import hold_job, release_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.services.nodes.state import drain_node, resume_node
 from scheduler.services.policy import choose_policy
-from scheduler.states import LIVE, TERMINAL, DependencyKind, JobState, NodeState
+from scheduler.services.quotas import LimitValues, set_limit
+from scheduler.states import LIVE, TERMINAL, DependencyKind, JobState, NodeState, PriorityClass
 from tests.harness import world
 from tests.harness.environment import examples
 from tests.harness.fake_node import FakeNode, result, step
@@ -72,11 +74,31 @@ class Lifecycle(RuleBasedStateMachine):
         self.file = world.data_file(self.owner)
         self.nodes = [world.fake_node(slots=slots) for slots in (1, 2)]
         self.another_policy("las")
+        self.limits_change(None)
 
-    @rule(target=jobs, retries=st.integers(0, 1), gpus=st.sampled_from([None, 1, 2]))
-    def submit(self, retries: int, gpus: int | None) -> Job:
+    @rule(
+        target=jobs,
+        retries=st.integers(0, 1),
+        gpus=st.sampled_from([None, 1, 2]),
+        priority=st.sampled_from([0, 0, *PriorityClass]),
+    )
+    def submit(self, retries: int, gpus: int | None, priority: int) -> Job:
         params = {"max_steps": 100_000, **({"number_gpus": gpus} if gpus else {})}
-        return world.job(self.owner, training_file=self.file, retries=retries, params=params)
+        return world.job(
+            self.owner, training_file=self.file, retries=retries, params=params, priority=priority
+        )
+
+    @rule(running_jobs=st.sampled_from([None, None, 0, 1]))
+    def limits_change(self, running_jobs: int | None) -> None:
+        values = LimitValues(running_jobs=running_jobs, max_class=PriorityClass.URGENT)
+        set_limit(user=self.owner, values=values, actor=self.admin, now=database_now())
+
+    @rule(job=jobs, holds=st.booleans())
+    def hold_or_release(self, job: Job, holds: bool) -> None:
+        try:
+            (hold_job if holds else release_job)(job=job, actor=self.admin, now=database_now())
+        except SchedulerError:
+            return
 
     @rule(target=jobs, job=jobs, kind=st.sampled_from(DependencyKind))
     def submit_after(self, job: Job, kind: DependencyKind) -> Job:
@@ -93,7 +115,7 @@ class Lifecycle(RuleBasedStateMachine):
     def one_more_waits_for_jobs_that_run(self) -> None:
         """A job that received less may stop them."""
         self.jobs_run_for_long()
-        self.submit(0, 1)
+        self.submit(0, 1, 0)
         tick()
 
     @rule(name=st.sampled_from(["fifo", "las", "tiresias", "srtf", "sia", "gavel"]))
