@@ -9,26 +9,27 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from portal.accounts.models import User
-from scheduler.models import Job, PendingStart
+from scheduler.models import Attempt, Job, PendingStart
 from scheduler.selectors.checkpoints import resumable
 from scheduler.selectors.jobs import sees, visible_jobs
 from scheduler.selectors.public_states import shown_state
-from scheduler.states import QUEUED
+from scheduler.states import QUEUED, JobEventKind, StopFor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preempted:
-    """A job that was stopped by the policy and goes on later.
+    """A job that was stopped by the policy, or by an administrator, and goes on later.
 
     saving: its nodes have not confirmed the stop yet. moves: it was stopped only to go on elsewhere.
-    cause: the job that got its GPUs, where the user may see it. from_step: of the checkpoint so far; 0: none.
-    lost_steps: those after it, which are done again.
+    cause: the job that got its GPUs, where the user may see it. why: where no job gets them. from_step: of
+    the checkpoint so far; 0: none. lost_steps: those after it, which are done again.
     """
 
     at: datetime
     saving: bool
     moves: bool
     cause: Job | None
+    why: str
     from_step: int
     lost_steps: int
 
@@ -47,11 +48,14 @@ class ReservedGpus:
 
 
 def preempted(job: Job, user: User) -> Preempted | None:
-    """How a job came to wait, if it was stopped for another or to be moved; else None."""
+    """How a job came to wait, if its GPUs were taken back or it is moved; else None."""
     if shown_state(job) != QUEUED:
         return None
     last = max(job.attempts.all(), key=lambda attempt: attempt.fence, default=None)
-    if last is None or last.stopped_for_id is None:
+    if last is None:
+        return None
+    why = "" if last.stopped_for_id else _said(job, last)
+    if not (last.stopped_for_id or why):
         return None
     checkpoint = resumable(job)
     from_step = checkpoint.step if checkpoint else 0
@@ -61,9 +65,16 @@ def preempted(job: Job, user: User) -> Preempted | None:
         saving=saving,
         moves=last.stopped_for_id == job.pk,
         cause=visible_jobs(user).filter(pk=last.stopped_for_id).first(),
+        why=why,
         from_step=from_step,
         lost_steps=0 if saving else max(0, job.step - from_step),
     )
+
+
+def _said(job: Job, attempt: Attempt) -> str:
+    """Why an attempt was stopped for nobody, as was said then; empty if it was not."""
+    asked = job.events.filter(fence=attempt.fence, stop_for=StopFor.PREEMPT, kind=JobEventKind.STATE)
+    return asked.values_list("reason", flat=True).order_by("number").last() or ""
 
 
 def reservations(user: User) -> list[ReservedGpus]:

@@ -8,9 +8,12 @@ import pytest
 from django.test import Client
 
 from portal.accounts.models import User
+from portal.clock import database_now
+from scheduler.loop.tick import tick
 from scheduler.models import Job
+from scheduler.services.jobs.verbs import return_to_queue
 from tests.harness import world
-from tests.harness.preempting import preempting
+from tests.harness.preempting import preempting, running
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +41,24 @@ def test_the_page_of_a_stopped_job_says_why_and_that_it_goes_on(
     Job.objects.filter(pk=turn.victim.pk).update(step=12)  # it had told of later ones
     assert "5 later steps are lost and done again." in browser.get(page).content.decode()
     assert turn.taker.pk not in shown + browser.get(f"{page}?tab=events").content.decode()
+
+
+def test_a_job_that_an_administrator_stopped_says_so_in_their_words(browser: Client, person: User) -> None:
+    node = world.fake_node(slots=1)
+    job, order = running(node, person)
+    return_to_queue(job=job, actor=world.admin(), now=database_now(), note="It <grows> warm.")
+    page = f"/jobs/{job.pk}/"
+    said = "Preempted by an administrator: It &lt;grows&gt; warm."
+    assert f"Stopped:</strong> it saves its work now and then leaves its GPUs. {said}" in (
+        browser.get(page).content.decode()
+    )
+    node.save_checkpoint(order, 7)
+    node.end(order, "stopped")
+    shown = browser.get(page).content.decode()
+    assert f"{said} It goes on by itself after step 7, its last checkpoint." in shown
+    tick()
+    node.end(node.take_up(), "lost")
+    assert "Stopped" not in browser.get(page).content.decode()
 
 
 def test_a_cause_that_the_reader_may_see_is_linked(browser: Client, person: User) -> None:
