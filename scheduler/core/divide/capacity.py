@@ -41,7 +41,8 @@ class Capacity:
         for job in jobs:
             if job.holds:
                 free.update((node, job.holds.option.gpu_model) for node, _ in job.holds.gpus)
-        supply = cls({(model, ""): 0 for _, model in ready} | dict.fromkeys(lacking, 0))
+        # In one order in every process: what a solver finds depends on that of its rows.
+        supply = cls({(model, ""): 0 for _, model in ready} | dict.fromkeys(sorted(lacking), 0))
         for place, node in ready.items():
             for limit in _limits_of(node, lacking):
                 supply.gpus[limit] += free[place]

@@ -216,9 +216,10 @@ class Evictions:
 
     def _anywhere(self, option: Option, avoids: frozenset[str]) -> list[JobInfo]:
         missing = option.gpus - self.free.count_for(option, avoids)
-        unfit = self.reachable.pools[option.gpu_model].unfit(option, avoids)
+        pool = self.reachable.pools[option.gpu_model]
+        fit = pool.free.keys() - pool.unfit(option, avoids)  # not those that are not ready
         jobs = {victim.job.id: victim.job for (model, node), found in self._on.items() for victim in found
-                if model == option.gpu_model and node not in unfit}  # fmt: skip
+                if model == option.gpu_model and node in fit}  # fmt: skip
         return [victim.job for victim in _victims(self._in_turn(jobs.values()), missing)]
 
     def _in_turn(self, jobs: Iterable[JobInfo]) -> list[_Victim]:

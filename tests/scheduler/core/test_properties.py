@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from scheduler.core.cycle.cycle import acceptable
+from scheduler.core.decisions.faults import faults
 from scheduler.core.placement.fit import FreeGpus, equal_shares
 from scheduler.core.policies import FREE_PLACEMENT, POLICIES
 from scheduler.core.types import ClusterState, Plan, Preempt, Resize, Start, Wait
@@ -32,6 +33,7 @@ random_clusters = settings(
 @random_clusters
 def test_every_policy_keeps_the_rules(name: str, state: ClusterState) -> None:
     plan = POLICIES[name].decide(state, 0.0)
+    assert faults(state, plan) == []
     no_gpu_has_two_holders_and_gangs_stay_whole(name, state, plan)
     every_waiting_job_gets_one_answer_and_running_ones_keep_their_rights(name, state, plan)
     nobody_is_evicted_for_a_lower_priority(state, plan)

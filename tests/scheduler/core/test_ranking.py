@@ -158,3 +158,15 @@ def test_a_policy_can_be_had_with_other_rules() -> None:
     jobs = (job("gang", option(gpus=4, duration_s=1)), job("small", ONE))
     plan = passing.decide(ClusterState(jobs=jobs, nodes=(node("n", 2, total=4),)), 0.0)
     assert [action.job for action in plan.actions if isinstance(action, Start)] == ["small"]
+
+
+def test_jobs_on_a_node_that_is_not_ready_make_no_room_on_others() -> None:
+    """Under `tiresias-adaptdl` any GPUs will do, but for those."""
+    away = running("away", TWO, ("off", 0), ("off", 1), attained_gpu_s=1e5)
+    held = running("held", TWO, ("n", 1), ("n", 2), at=-3e6, attained_gpu_s=1e5)
+    own = running("own", TWO, ("n", 3), ("n", 4), at=-2e6, attained_gpu_s=1e5)
+    nodes = (node("n", 1, total=5), node("off", 0, total=2, ready=False))
+    jobs = (away, held, own, job("new", FOUR), job("small", TWO, at=1))
+    plan = POLICIES["tiresias-adaptdl"].decide(ClusterState(jobs=jobs, nodes=nodes), 0.0)
+    assert {action.job for action in plan.actions if isinstance(action, Preempt)} == {"held", "own"}
+    assert {action.job for action in plan.actions if isinstance(action, Start)} == {"new"}

@@ -48,11 +48,11 @@ def _node(rng: random.Random, name: str, model: str, total: int) -> tuple[list[J
         if rng.random() < 0.15:
             free += taken
             continue
-        own = option(model, size, duration_s=_duration_s(rng))
+        own = _option(rng, model, size)
         others = [gpus for gpus in SIZES[:3] if gpus != size and gpus <= total and rng.random() < 0.4]
         since = -rng.choice(AGES_S)
         held = Holding(option=own, gpus=tuple((name, index) for index in taken), since=since)
-        options = (own, *(option(model, gpus, duration_s=_duration_s(rng)) for gpus in others))
+        options = (own, *(_option(rng, model, gpus) for gpus in others))
         jobs.append(_job(rng, "", options, True, holds=held, preemptible=rng.random() < 0.85))
     sites = SITES[:total] if rng.random() < 0.5 else ()
     lacks = frozenset({"qlora"} if rng.random() < 0.2 else ())
@@ -65,7 +65,7 @@ def _node(rng: random.Random, name: str, model: str, total: int) -> tuple[list[J
 
 def _waiting(rng: random.Random, name: str, models: tuple[str, ...], total: int) -> JobInfo:
     options = tuple(
-        option(model, gpus, 2 if gpus > total else 1, _duration_s(rng))
+        _option(rng, model, gpus, 2 if gpus > total else 1)
         for gpus in SIZES
         for model in models
         if gpus <= 2 * total and rng.random() < 0.45
@@ -107,8 +107,9 @@ def _job(rng: random.Random, name: str, options: tuple[Option, ...], ran: bool, 
     )
 
 
-def _duration_s(rng: random.Random) -> float:
-    return float(10 ** rng.uniform(1.5, 5.0))
+def _option(rng: random.Random, model: str, gpus: int, nodes: int = 1) -> Option:
+    duration_s = 10 ** rng.uniform(1.5, 5.0)
+    return option(model, gpus, nodes, duration_s, 1e6 / duration_s)
 
 
 def _limits(rng: random.Random, models: tuple[str, ...]) -> Limits:
