@@ -46,6 +46,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "granite": {},
     "bloom": {"n_head": HEADS, "intermediate_size": 4 * HIDDEN},
     "cohere": {},
+    "cohere2": {**_HEAD, "sliding_window": TOKENS // 3},
     "mpt": {"vocab_size": VOCABULARY, **_MPT},
     "nemotron": _HEAD,
     "olmo": {},
@@ -90,7 +91,7 @@ class Case:
             quantization="bnb-4bit" if self.keeping else None,
             unquantized_float32=False if self.keeping else None,
             software="bitsandbytes 0.42.0" if self.keeping else None,
-            gpu_model="A100-SXM4-80GB",
+            gpu_model="MI300X",  # where heads share keys in float32, too, as they do here on the CPU
             number_gpus=1,
             tokens_per_sample=TOKENS,
             per_device_batch_size=1,
@@ -98,7 +99,7 @@ class Case:
             lora_r=RANK if self.method == "lora" else None,
             target_modules=self.placed if self.method == "lora" else None,
             optimizer_state=self.state,
-            flash_attention=not self.eager,
+            flash_attention=False if self.eager else None,
             chunked_loss=self.state == "adamw-fp32",  # our trainer's, as it computes the rest
             gradient_checkpointing=False,
         )

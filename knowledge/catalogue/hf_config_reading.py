@@ -27,6 +27,7 @@ KNOWN = (
     *("num_experts_per_tok", "moe_intermediate_size", "shared_intermediate_size"),
     *("shared_expert_intermediate_size", "n_shared_experts", "first_k_dense_replace"),
     *("kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"),
+    *("sliding_window", "sliding_window_pattern"),
 )
 
 

@@ -35,7 +35,8 @@ def of_layer(c: ConfigTable) -> Array:
     compute, residual, attending = compute_bytes(c), residual_bytes(c), attention_bytes(c)
     learnt = residual * kept["learnt"] + compute * kept["learnt_heads"] + 4 * kept["learnt_float32"]
     attention = np.where(c.eager, kept["eager_attention"], kept["attention"] + kept["outputs"])
-    attention += np.where(c.repeated & ~c.eager, 2 * (c.queries - c.keys), 0.0)
+    copied = np.where(c.repeated, 1.0, c.windowed)  # kernels share keys between heads without a mask alone
+    attention += np.where(c.eager, 0.0, 2 * (c.queries - c.keys) * copied + c.tokens * c.windowed)
     attention -= np.where(c.lifted & ~c.eager, kept["views"], 0.0)  # cast, which frees what they lie in
     found: Array = (
         4 * kept["float32"]

@@ -57,6 +57,7 @@ class ConfigTable:
     lifted: Mask  # so, or by autocast, is the stream between layers on 4-bit weights
     widened: Mask  # FSDP computes with float32 between layers
     ours: Mask  # our trainer: its optimiser is fused, and every micro-step reduces what FSDP shards
+    windowed: Array  # share of layers whose window is a mask
     repeated: Mask  # keys and values are copied for all heads, as by kernels of GPUs before Ampere
     kept_inputs: Mask  # 4-bit layers keep their inputs, adapters or not
     litgpt: Mask  # LitGPT's own models and loop, in 16 bits
@@ -172,8 +173,8 @@ def columns(
     """
     floats = _floats(configs)
     limit = floats["tokens"]
-    models = {c.model_name for c in configs}
-    alone = {name: layer_kinds.holds_scores(catalogue.model(name)) for name in models}
+    models = {name: catalogue.model(name) for name in {c.model_name for c in configs}}
+    alone = {name: layer_kinds.holds_scores(model) for name, model in models.items()}
     floats["padded"] = np.array([p or t for p, t in zip(padded, limit, strict=True)]) if padded else limit
     return ConfigTable(
         **floats,
@@ -196,6 +197,7 @@ def columns(
         lifted=np.array([stack.lifts(c, catalogue) for c in configs], dtype=bool),
         widened=np.array([stack.widens(c) for c in configs], dtype=bool),
         ours=np.array([stack.is_ours(c) for c in configs], dtype=bool),
+        windowed=np.array([stack.windowed(c, models[c.model_name]) for c in configs], dtype=float),
         repeated=np.array([stack.repeats(c, catalogue) for c in configs], dtype=bool),
         kept_inputs=np.array([stack.keeps_inputs(c) for c in configs], dtype=bool),
         litgpt=np.array([stack.is_litgpt(c) for c in configs], dtype=bool),

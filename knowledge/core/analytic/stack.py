@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from knowledge.core.domain import adapted_layers, config_space, layer_kinds
-from knowledge.core.domain.catalogue import Catalogue
+from knowledge.core.domain.catalogue import Catalogue, Model
 from knowledge.core.domain.types import Config
 
 PAGED = "paged-adamw-fp32"
@@ -131,6 +131,15 @@ def attends_eagerly(config: Config, *, alone: bool) -> bool:
     if config.flash_attention is None:
         return alone and not is_litgpt(config)
     return not config.flash_attention
+
+
+def windowed(config: Config, model: Model) -> float:
+    """Return the share of layers whose window is no longer than a sample.
+
+    transformers hands these to PyTorch as a mask. flash-attn knows windows.
+    """
+    masked = 0 < model.window <= config.tokens_per_sample and config.flash_attention is not True
+    return model.windowed_layers / model.layers if masked else 0.0
 
 
 def repeats(config: Config, catalogue: Catalogue) -> bool:

@@ -25,6 +25,7 @@ _TIED = (
     "bloom", "cohere", "cohere2", "falcon", "gemma", "gemma2", "gemma3", "gemma3_text", "gemma3n_text",
     "gpt2", "gpt_bigcode", "gpt_neo", "mpt", "opt", "smollm3", "starcoder2",
 )  # fmt: skip
+_FULL_EVERY = {"cohere2": 4, "gemma2": 2, "gemma3": 6, "gemma3_text": 6}  # one layer in so many has no window
 _PLAIN = (  # architectures whose MLP has no gate
     "bloom", "codegen", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox", "gptj", "mpt", "nemotron",
     "opt", "persimmon", "phi", "starcoder2",
@@ -64,6 +65,7 @@ def model_from_config(text: str, name: str) -> Model:
         "experts": experts,
         "experts_per_token": raw.get("num_experts_per_tok") or 0,
         "shared_mlp_width": _shared_width(raw) if experts else 0,
+        **_windows(raw),
     }
     active = Model(parameters=1, active_parameters=1, **shape)
     embedding = 0 if active.tied_embeddings else vocab * hidden
@@ -93,6 +95,22 @@ def with_usual_names(whole: dict[str, Any]) -> dict[str, Any]:
     if raw.get("multi_query", raw.get("model_type") in _ONE_KEY) and not raw.get("new_decoder_architecture"):
         found["num_key_value_heads"] = 1
     return found
+
+
+def _windows(raw: dict[str, Any]) -> dict[str, int]:
+    """Return the window of attention, and how many layers have it.
+
+    Qwen's have none unless the file says so.
+    """
+    family, layers = str(raw.get("model_type")), raw["num_hidden_layers"]
+    window = raw.get("sliding_window") or 0
+    if not window or not raw.get("use_sliding_window", not family.startswith("qwen")):
+        return {}
+    kinds = raw.get("layer_types")
+    if isinstance(kinds, list):
+        return {"window": window, "windowed_layers": kinds.count("sliding_attention")}
+    every = raw.get("sliding_window_pattern") or _FULL_EVERY.get(family) or layers + 1
+    return {"window": window, "windowed_layers": layers - layers // every}
 
 
 def _head_dim(raw: dict[str, Any]) -> int:

@@ -14,6 +14,7 @@ class Model:
 
     `mlp_width` is of one expert; `parameters` counts tied matrices once.
 
+    window: tokens that a token attends to in `windowed_layers` layers; 0 without.
     tower_parameters: of parts for images or sound, beside `parameters`; text does not reach them.
     """
 
@@ -36,6 +37,8 @@ class Model:
     experts_per_token: int = 0
     shared_mlp_width: int = 0
     tower_parameters: int = 0
+    window: int = 0
+    windowed_layers: int = 0
     bytes_per_token: float = BYTES_PER_TOKEN
 
     @property

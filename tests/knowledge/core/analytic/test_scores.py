@@ -1,4 +1,4 @@
-"""Attention scores: held by eager attention, which some families have alone."""
+"""Attention holds scores where it is eager, as it is in some families, and masks of windows."""
 
 from __future__ import annotations
 
@@ -46,3 +46,16 @@ def test_scores_are_those_of_each_layer_head_and_pair_of_tokens() -> None:
     """Gemma 2 2B: probabilities in float32, a copy and what its tanh gives in 16 bits; 26 layers, 8 heads."""
     extra = activations(OURS) - activations(replace(OURS, flash_attention=True))
     assert extra == pytest.approx(26 * 8 * 2 * 2048**2 * (4 + 2 + 2), rel=0.15)
+
+
+def test_windows_shorter_than_a_sample_are_masks_by_which_heads_share_no_keys() -> None:
+    """Mistral 7B v0.1, 4,096 tokens: beside one without windows, of the same sizes but for its words."""
+    known, sizes = replace(OURS, model_name="mistralai/Mistral-7B-v0.1"), {512: 0.0, 4095: 0.0, 8192: 1.0}
+    for tokens, masked in sizes.items():
+        windowed = replace(known, tokens_per_sample=tokens)
+        extra = activations(windowed) - activations(replace(windowed, model_name="mistral-7b-v0.2"))
+        of_layer = 2 * tokens * (2 * tokens + 2 * 2 * (4096 - 1024))
+        assert extra == pytest.approx(masked * 32 * of_layer, rel=0.05)
+    assert activations(replace(known, tokens_per_sample=8192, flash_attention=True)) == pytest.approx(
+        activations(replace(known, tokens_per_sample=8192, model_name="mistral-7b-v0.2"))
+    )

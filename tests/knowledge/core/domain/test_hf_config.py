@@ -144,3 +144,24 @@ def test_sizes_under_their_older_names_are_read(config: dict[str, Any], paramete
 def test_a_config_without_a_size_is_refused(size: str) -> None:
     with pytest.raises(UnknownModel):
         model_from_config(json.dumps(GEMMA | {size: None}), "a/b")
+
+
+@pytest.mark.parametrize(
+    ("config", "windows"),
+    [
+        ({"model_type": "mistral", "sliding_window": 4096}, (4096, 18)),
+        ({"model_type": "mistral", "sliding_window": None}, (0, 0)),
+        ({"model_type": "gemma2", "sliding_window": 4096}, (4096, 9)),
+        ({"model_type": "gemma3_text", "sliding_window": 512}, (512, 15)),
+        ({"model_type": "gemma3_text", "sliding_window": 512, "sliding_window_pattern": 3}, (512, 12)),
+        ({"sliding_window": 512, "layer_types": ["full_attention", "sliding_attention"] * 9}, (512, 9)),
+        ({"model_type": "qwen2", "sliding_window": 4096}, (0, 0)),
+        ({"model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": True}, (4096, 18)),
+        ({"model_type": "phi3", "sliding_window": 2047, "use_sliding_window": False}, (0, 0)),
+    ],
+)
+def test_windows_are_of_the_layers_that_the_family_has_them_in(
+    config: dict[str, Any], windows: tuple[int, int]
+) -> None:
+    model = model_from_config(json.dumps(GEMMA | config), "a/b")
+    assert (model.window, model.windowed_layers) == windows
