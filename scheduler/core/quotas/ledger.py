@@ -20,7 +20,8 @@ class Ledger:
 
     A team may always use what it is guaranteed. Beyond that it borrows: at most its borrow limit, and only
     GPUs that are idle, which are those that no other team keeps. A team keeps what it does not lend, and as
-    much of its guarantee as its waiting jobs ask for.
+    much of its guarantee as its waiting jobs ask for. Of a guarantee over all models, it keeps GPUs of the
+    model that a job cannot do without: idle ones of others are none to that job.
     """
 
     def __init__(self, state: ClusterState) -> None:
@@ -43,6 +44,8 @@ class Ledger:
         self._wanted: dict[str, dict[str, int]] = {}
         self._asking: defaultdict[str, dict[str, JobInfo]] = defaultdict(dict)  # jobs that wait, by team
         self._left_some: set[str] = set()  # teams that hold less than when their jobs were asked
+        self.needed: Counter[Share] = Counter()  # of a guarantee over all models, by the model that must be
+        self._needs: dict[str, Share] = {}
         self._places = FreeGpus(state.nodes)
         for job in state.running:
             if job.holds is not None:
@@ -143,23 +146,36 @@ class Ledger:
             quota = quotas.get(job.team) or Quota(team=job.team, gpu_model=model)
             held = self.held[model, job.team]
             borrows = held + option.gpus - quota.guaranteed
-            if borrows > 0 and (why := self._no_loan(job, quota, borrows, option.gpus)):
+            if borrows > 0 and (why := self._no_loan(job, quota, borrows, option)):
                 whose = "Its team's jobs hold" if job.team else "Jobs without a team hold"
                 owed = f"{quota.guaranteed} {'is' if quota.guaranteed == 1 else 'are'} guaranteed"
                 has = f"{whose} {counted_gpus(held, model)}, and {owed}."
                 yield Wait(job.id, WaitState.QUOTA_TEAM, f"{has} It needs {option.gpus}{why}")
 
-    def _no_loan(self, job: JobInfo, quota: Quota, borrows: int, gpus: int) -> str:
+    def _no_loan(self, job: JobInfo, quota: Quota, borrows: int, option: Option) -> str:
         """Why its team may not borrow so many; empty if it may."""
         if not job.borrows:
             return ", and a job that may not be stopped borrows none."
         if quota.borrow_limit is not None and borrows > quota.borrow_limit:
             return f", and the team may borrow at most {quota.borrow_limit}."
-        kept = self._kept(quota.gpu_model, quota.team)
-        idle = self.capacity[quota.gpu_model] - self.in_all[quota.gpu_model] - kept
-        if gpus > idle:
+        idle = self._idle(quota.gpu_model, self._kept(quota.gpu_model, quota.team))
+        if quota.gpu_model == ALL_MODELS:
+            model = option.gpu_model
+            idle = min(idle, self._idle(model, self._kept_of_model(model, quota.team)))
+        if option.gpus > idle:
             return f"; {max(0, idle)} are idle that other teams do not need."
         return ""
+
+    def _idle(self, model: str, kept: int) -> int:
+        return self.capacity[model] - self.in_all[model] - kept
+
+    def _kept_of_model(self, model: str, team: str) -> int:
+        """GPUs of a model that other teams' jobs need within guarantees over all."""
+        return sum(
+            max(min(quota.guaranteed - self.held[ALL_MODELS, other], self.needed[model, other]), 0)
+            for other, quota in self.quotas[ALL_MODELS].items()
+            if other != team
+        )
 
     def _kept(self, model: str, team: str) -> int:
         """Idle GPUs that the other teams keep."""
@@ -185,14 +201,20 @@ class Ledger:
         Nothing is kept for a job that may not start anyway, or that its team's guarantee is too small for.
         """
         least: dict[str, int] = {}
+        usable: set[str] = set()  # GPU models within a guarantee over all
         for option in (*job.options, job.holds.option) if job.holds else job.options:
             within = [model for model in _models(option) if self._leaves(job.team, model, option.gpus)]
             if not within or self._of_user(job, option) or not self._places.could_hold(option, job):
                 continue
+            if ALL_MODELS in within:
+                usable.add(option.gpu_model)
             for model in within:
                 least[model] = min(option.gpus, least.get(model, option.gpus))
         self._wanted[job.id] = least
         self._asking[job.team][job.id] = job
+        if len(usable) == 1:
+            self._needs[job.id] = usable.pop(), job.team
+            self.needed[self._needs[job.id]] += least[ALL_MODELS]
         for model, gpus in least.items():
             self.demand[model, job.team] += gpus
         self._refused.clear()
@@ -221,7 +243,10 @@ class Ledger:
 
     def _want_no_more(self, job: JobInfo) -> None:
         self._asking[job.team].pop(job.id, None)
-        for model, gpus in self._wanted.pop(job.id, {}).items():
+        wanted = self._wanted.pop(job.id, {})
+        if job.id in self._needs:
+            self.needed[self._needs.pop(job.id)] -= wanted[ALL_MODELS]
+        for model, gpus in wanted.items():
             self.demand[model, job.team] -= gpus
         self._refused.clear()
 

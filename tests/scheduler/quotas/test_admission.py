@@ -244,3 +244,27 @@ def test_a_job_that_is_being_stopped_changes_no_reason_of_others() -> None:
     leaves = one("leaves", "speech", hold="It is being stopped.")
     without = decided(jobs, OWED, policy="las")
     assert decided([*jobs, leaves], OWED, policy="las") == {**without, "leaves": decided([leaves])["leaves"]}
+
+
+@pytest.mark.parametrize("policy", STOPS_OTHERS)
+def test_no_borrower_takes_the_place_of_another_while_the_owner_waits(policy: str) -> None:
+    """Idle GPUs of another model are within a guarantee over all, and are none to the owner's job.
+
+    Its 60 s run from when it first waited; a borrower that takes the place of another would begin them anew.
+    """
+    two = (node("n", 4), node("l", 4, model="L40S"))
+    old = {"since": -100.0, "attained_gpu_s": 50_000.0}
+    young = {"since": -30.0, "attained_gpu_s": 20.0}
+    borrowers = [held(f"b{n}", "b" if n < 2 else "c", 1, n, **(old if n % 2 else young)) for n in range(4)]
+    owner = one("owner", gpus=4, at=-40.0, attained_gpu_s=1e6, first_started_at=-9e4, stopped_at=-40.0)
+    others = [one("new", "d", at=-20.0), one("ended", "b", at=-20.0)]
+    everything = Quota(team="vision", guaranteed=4)
+    waiting = decided([*borrowers, owner, *others], everything, policy=policy, nodes=two)
+    assert not started(waiting)
+    assert not [action for action in waiting.values() if isinstance(action, Preempt)]
+    freed = decided([*borrowers[:3], owner, *others], everything, policy=policy, nodes=two)
+    assert not started(freed)
+    elsewhere = one("elsewhere", "d", gpus=1)
+    elsewhere = replace(elsewhere, options=(option(model="L40S"),))
+    assert started(decided([*borrowers, owner, elsewhere], replace(everything, guaranteed=5), policy=policy,
+                           nodes=(two[0], node("l", 8, model="L40S")))) == {"elsewhere"}  # fmt: skip
