@@ -64,7 +64,9 @@ def _decided_again(policy: Policy, state: ClusterState, now: float) -> Plan:
         plan = replace(plan, actions=(*plan.actions, *barred.waits(decided)))
     if not policy.preempts:
         return plan
-    return swap(state, reclaim(state, plan, ledger, now), ledger, barred.why, now)
+    limit: int | None = getattr(getattr(policy, "rules", None), "limit", None)
+    plan = reclaim(state, plan, ledger, now, limit)
+    return swap(state, plan, ledger, barred.why, now, limit)
 
 
 class _Barred:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import floor
 
@@ -32,15 +32,16 @@ OWED = "Its GPUs are guaranteed to another team, whose job needs them; this one 
 FOR_GPUS = frozenset({WaitState.BUSY, WaitState.BEHIND})
 
 
-def reclaim(state: ClusterState, plan: Plan, ledger: Ledger, now: float) -> Plan:
+def reclaim(state: ClusterState, plan: Plan, ledger: Ledger, now: float, limit: int | None = None) -> Plan:
     """Stop borrowers for jobs whose teams are guaranteed what they wait for.
 
     They are served in the order of the plan, which says what each waits for. Of what a team borrows the
-    lowest class goes first, then the latest start; no higher class is stopped.
+    lowest class goes first, then the latest start; no higher class is stopped. A job that was stopped `limit`
+    times goes only where no others will do: what is guaranteed comes back.
     ledger: what teams hold after the plan; it is brought up to date.
     """
     waiting = {job.id: job for job in state.waiting}
-    returns = _Returns(state, plan, ledger, now)
+    returns = _Returns(state, plan, ledger, now, Keeping(limit))
     for action in plan.actions:
         if isinstance(action, Wait) and action.code in FOR_GPUS and action.job in waiting:
             returns.serve(waiting[action.job])
@@ -55,19 +56,18 @@ def with_starts(plan: Plan, stopped: Sequence[Preempt], started: Sequence[Start]
 
 
 def may_be_stopped(state: ClusterState, plan: Plan, now: float) -> list[JobInfo]:
-    """The running jobs that the plan leaves alone, the best ranked ones first."""
+    """The running jobs that the plan leaves alone and that ran for long enough."""
     acted = {action.job for action in plan.actions if not isinstance(action, Wait)}
-    able = (job for job in state.running if job.id not in acted and RULES.evictable(job, now))
-    return sorted(able, key=keeps_longer)
+    return [job for job in state.running if job.id not in acted and RULES.evictable(job, now)]
 
 
 class _Returns:
     """Borrowed GPUs that return to their owners, one waiting job after the other."""
 
-    def __init__(self, state: ClusterState, plan: Plan, ledger: Ledger, now: float) -> None:
-        self.ledger, self.now = ledger, now
+    def __init__(self, state: ClusterState, plan: Plan, ledger: Ledger, now: float, keeping: Keeping) -> None:
+        self.ledger, self.now, self._keeping = ledger, now, keeping
         self._before = state, plan
-        self.able = may_be_stopped(state, plan, now)[::-1]
+        self.able = sorted(may_be_stopped(state, plan, now), key=keeping, reverse=True)
         self.stopped: list[Preempt] = []
         self.started: list[Start] = []
         self._known: list[JobInfo] | None = None  # those that borrow, until something changes
@@ -82,28 +82,33 @@ class _Returns:
         """Start the job where that frees what its team is owed, if it may stop others."""
         if not RULES.may_evict(job, self.now):
             return
-        for option in job.options:
-            alike = (option.place, option.config.method, job.team, job.priority, job.only_node, job.avoids)
-            if alike in self._failed:
-                continue
-            if room := self._room(job, option):
-                self._carry_out(job, option, room)
-                return
-            self._failed.add(alike)
+        for spared in (True, False):  # those that reached the limit
+            for option in job.options:
+                alike = (
+                    spared, option.place, option.config.method, job.team, job.priority, job.only_node,
+                    job.avoids,
+                )  # fmt: skip
+                if alike in self._failed:
+                    continue
+                if room := self._room(job, option, spared):
+                    self._carry_out(job, option, room)
+                    return
+                self._failed.add(alike)
 
-    def _room(self, job: JobInfo, option: Option) -> Room | None:
+    def _room(self, job: JobInfo, option: Option, spared: bool) -> Room | None:
         if not self.ledger.guarantees(job, option) or self.ledger.refusal(job, option):
             return None
         candidates = [
             other
             for other in self._borrowers()
-            if other.team != job.team
+            if not (spared and self._keeping.is_reached(other))
+            and other.team != job.team
             and floor(other.priority) <= floor(job.priority)  # of no higher class
             and _gpu_model(other) == option.gpu_model
         ]
         if not candidates:
             return None
-        return Evictions(FreeGpus(self.nodes), candidates, keeps_longer).make_room(option, job)
+        return Evictions(FreeGpus(self.nodes), candidates, self._keeping).make_room(option, job)
 
     def _carry_out(self, job: JobInfo, option: Option, room: Room) -> None:
         for victim in room.victims:
@@ -129,13 +134,26 @@ class _Returns:
                     if borrowed > 0:
                         chosen[job.id] = job
                         left[job.team, model] -= len(job.holds.gpus) if job.holds else 0
-            self._known = sorted(chosen.values(), key=keeps_longer)
+            self._known = sorted(chosen.values(), key=self._keeping)
         return self._known
 
 
-def keeps_longer(job: JobInfo) -> tuple[float, float, str]:
-    """Higher classes and earlier starts keep their GPUs longer."""
-    return -job.priority, job.holds.since if job.holds else 0.0, job.id
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """The order in which running jobs keep their GPUs, those first that keep them longest.
+
+    They are jobs that were stopped as often as the limit says, then higher classes, then earlier starts.
+    """
+
+    limit: int | None
+
+    def __call__(self, job: JobInfo) -> tuple[bool, float, float, str]:
+        since = job.holds.since if job.holds else 0.0
+        return not self.is_reached(job), -job.priority, since, job.id
+
+    def is_reached(self, job: JobInfo) -> bool:
+        """Was the job stopped as often as the limit says?"""
+        return self.limit is not None and job.preemptions >= self.limit
 
 
 def _gpu_model(job: JobInfo) -> str:

@@ -12,7 +12,7 @@ from knowledge.core.domain.types import Option
 from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.quotas.ledger import Ledger
-from scheduler.core.quotas.reclaim import after, changed, may_be_stopped, with_starts
+from scheduler.core.quotas.reclaim import Keeping, after, changed, may_be_stopped, with_starts
 from scheduler.core.types import ClusterState, GpuId, JobInfo, Plan, Preempt, Start, Wait
 from scheduler.states import WaitState
 
@@ -21,10 +21,18 @@ NEEDED = "A job of a higher class needs its share; this one goes on from its che
 SHARES = {WaitState.QUOTA_TEAM: "team", WaitState.QUOTA_USER: "user"}  # code: whose limit it is
 
 
-def swap(state: ClusterState, plan: Plan, ledger: Ledger, refused: Mapping[str, Wait], now: float) -> Plan:
+def swap(
+    state: ClusterState,
+    plan: Plan,
+    ledger: Ledger,
+    refused: Mapping[str, Wait],
+    now: float,
+    stops: int | None = None,
+) -> Plan:
     """Stop jobs of lower classes for those that a limit refuses.
 
-    The limit is of the same team or person.
+    The limit is of the same team or person. Jobs that were stopped `stops` times are left alone: nobody is
+    owed their place.
 
     refused: why jobs may not start. ledger: what is held after the plan; it is brought up to date.
     """
@@ -32,7 +40,7 @@ def swap(state: ClusterState, plan: Plan, ledger: Ledger, refused: Mapping[str, 
     waiting = [job for job in state.waiting if job.id in refused and job.id not in acted]
     if not waiting:
         return plan
-    swaps = _Swaps(state, plan, ledger, now)
+    swaps = _Swaps(state, plan, ledger, now, Keeping(stops))
     for job in sorted(waiting, key=lambda job: (-job.priority, job.submitted_at, job.id)):
         whose = SHARES.get(refused[job.id].code)
         if whose and RULES.may_evict(job, now):
@@ -41,9 +49,10 @@ def swap(state: ClusterState, plan: Plan, ledger: Ledger, refused: Mapping[str, 
 
 
 class _Swaps:
-    def __init__(self, state: ClusterState, plan: Plan, ledger: Ledger, now: float) -> None:
+    def __init__(self, state: ClusterState, plan: Plan, ledger: Ledger, now: float, keeping: Keeping) -> None:
         self.ledger, self.nodes = ledger, after(state, plan)
-        self.able = may_be_stopped(state, plan, now)
+        able = (job for job in may_be_stopped(state, plan, now) if not keeping.is_reached(job))
+        self.able = sorted(able, key=keeping)
         self.stopped: list[Preempt] = []
         self.started: list[Start] = []
         self._failed: set[tuple[object, ...]] = set()
