@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 from scheduler.models import Job
 from scheduler.states import TERMINAL, JobState, StopFor, public_state
 
+WHILE_PAUSED = "It is paused and holds no GPUs; resume it, and it waits for its turn again."
 PUBLIC_STATES = ("queued", "running", "pausing", "paused", "succeeded", "failed", "cancelled")
 
 

@@ -30,7 +30,16 @@ from scheduler.services.jobs.terms.spot import spot_terms
 from scheduler.services.jobs.transitions import locked, move_job, note_job, record_submissions
 from scheduler.services.provenance.keeping import count_fates, keep_reading
 from scheduler.services.provenance.read_values import ReadValues
-from scheduler.states import STOPPABLE, TERMINAL, JobEventKind, JobState, PriorityClass, StopFor, public_state
+from scheduler.states import (
+    STOPPABLE,
+    TERMINAL,
+    JobEventKind,
+    JobState,
+    PriorityClass,
+    StopFor,
+    WaitState,
+    public_state,
+)
 
 log = logging.getLogger(__name__)
 MAX_RETRIES = 10
@@ -221,7 +230,9 @@ def pause_job(*, job: Job, actor: User | None, now: datetime) -> Job:
     """
     job = locked(job.pk)
     if job.state == JobState.QUEUED:
-        return move_job(job=job, to=JobState.PAUSED, now=now, reason="Paused.", actor=actor)
+        # It waits for nothing now; without new options it must not go on, though.
+        waits = {} if job.wait_code == WaitState.OPTIONS else {"wait_code": "", "wait_text": ""}
+        return move_job(job=job, to=JobState.PAUSED, now=now, reason="Paused.", actor=actor, **waits)
     return _stop(job, StopFor.PAUSE, now, "Pause requested.", actor)
 
 

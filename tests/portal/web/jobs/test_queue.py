@@ -1,13 +1,19 @@
-"""The queue page shows whom the policy would start first."""
+"""The queue page shows whom the policy would start first; jobs say why they wait."""
 
 from __future__ import annotations
 
 import pytest
+from django.test import Client
+from rest_framework.test import APIClient
 
+from portal.accounts.models import User
 from portal.clock import database_now
 from scheduler.loop.tick import tick
+from scheduler.models import Job
 from scheduler.selectors.cluster.queue import waiting_places
+from scheduler.services.jobs.verbs import pause_job, resume_job
 from scheduler.services.policy import choose_policy
+from scheduler.states import WaitState
 from tests.harness import world
 
 pytestmark = pytest.mark.django_db
@@ -28,3 +34,31 @@ def test_waiting_jobs_stand_in_the_order_of_the_policy_and_new_ones_last() -> No
     assert [[(place.position, place.job) for place in page] for page in pages] == [
         [(1, short)], [(2, long)], [(3, new)], [],
     ]  # fmt: skip
+
+
+def test_a_paused_job_says_so_and_no_longer_why_it_waited(
+    api: APIClient, browser: Client, person: User
+) -> None:
+    job, address = world.job(person), "/api/jobs/{}/"
+    tick()
+    waits = api.get(address.format(job.pk)).json()["wait"]
+    assert waits["code"] == "no-option"
+    pause_job(job=job, actor=person, now=database_now())
+    paused = api.get(address.format(job.pk)).json()["wait"]
+    assert paused["code"] == "paused"
+    assert paused["text"] in browser.get(f"/jobs/{job.pk}/").content.decode()
+    assert (Job.objects.get().wait_code, Job.objects.get().wait_text) == ("", "")
+    resume_job(job=job, actor=person, now=database_now())
+    assert api.get(address.format(job.pk)).json()["wait"] is None
+    tick()
+    assert api.get(address.format(job.pk)).json()["wait"] == waits
+
+
+def test_a_pause_lets_no_job_start_that_needs_options_of_less_memory(person: User) -> None:
+    job = world.job(person)
+    world.fake_node()
+    Job.objects.update(wait_code=WaitState.OPTIONS, wait_text="It ran out of memory.")
+    pause_job(job=job, actor=person, now=database_now())
+    resume_job(job=job, actor=person, now=database_now())
+    assert tick().started == 0
+    assert Job.objects.get().wait_code == WaitState.OPTIONS
