@@ -231,7 +231,8 @@ def pause_job(*, job: Job, actor: User | None, now: datetime) -> Job:
     job = locked(job.pk)
     if job.state == JobState.QUEUED:
         # It waits for nothing now; without new options it must not go on, though.
-        waits = {} if job.wait_code == WaitState.OPTIONS else {"wait_code": "", "wait_text": ""}
+        waits: dict[str, Any] = {"wait_code": "", "wait_text": ""}
+        waits = {} if job.wait_code == WaitState.OPTIONS else waits
         return move_job(job=job, to=JobState.PAUSED, now=now, reason="Paused.", actor=actor, **waits)
     return _stop(job, StopFor.PAUSE, now, "Pause requested.", actor)
 
