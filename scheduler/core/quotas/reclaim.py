@@ -140,9 +140,9 @@ class _Returns:
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """The order in which running jobs keep their GPUs, those first that keep them longest.
+    """The order in which running jobs keep their GPUs, the longest first.
 
-    They are jobs that were stopped as often as the limit says, then higher classes, then earlier starts.
+    These are jobs that were stopped as often as the limit says, then higher classes, then earlier starts.
     """
 
     limit: int | None
