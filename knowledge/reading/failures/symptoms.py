@@ -42,7 +42,7 @@ SYMPTOMS = compiled(
         ),
         ("crash", r"ActorDiedError|WorkerCrashedError|A worker died or was killed"),
         ("killed", r": line \d+: +\d+ (?:Killed|Terminated)\b|^Terminated$"),
-        ("killed", r"CANCELLED AT|was ended by|ended unseen"),
+        ("killed", r"CANCELLED AT|was ended by|ended unseen|agent was not running|machine was restarted"),
         (
             "node-lost",
             r"\blease\b|did not report|node .{0,60}(?:lost|silent|gone)|declared lost|Node failure",

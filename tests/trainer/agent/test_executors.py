@@ -79,6 +79,22 @@ def test_another_executor_finds_a_training_by_its_claim_alone(executor: Executor
     assert another.poll(Handle(handle.claim)) is not None
 
 
+@pytest.mark.parametrize(
+    ("notes", "now", "cause"),
+    [
+        ({"machine": "a"}, "a", Cause.UNSEEN),
+        ({"machine": "a"}, "b", Cause.RESTARTED),
+        ({"machine": ""}, "b", Cause.UNSEEN),
+        ({}, "b", Cause.UNSEEN),  # of an earlier agent
+    ],
+)
+def test_a_training_that_is_gone_with_its_agent_tells_a_restart_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch, notes: dict[str, str], now: str, cause: Cause
+) -> None:
+    monkeypatch.setattr(process, "start_of_machine", lambda: now)
+    assert ProcessExecutor().poll(Handle("claim-none", notes)) == End(cause=cause)
+
+
 @pytest.fixture
 def looper(tmp_path: Path) -> Iterator[str]:
     """A program of its own that is gone after the test, whether an executor finds it or not."""

@@ -44,6 +44,7 @@ def left(code: int) -> End:
         (UNSEEN_NO_MEMORY, {"outcome": "error", "exit_code": 1, "reason": "bad row"}, {}, Outcome.ERROR),
         (KILLED, None, {}, Outcome.KILLED),
         (UNSEEN, None, {}, Outcome.KILLED),
+        (replace(UNSEEN, cause=Cause.RESTARTED), None, {}, Outcome.KILLED),
         (left(1), {"outcome": "error", "reason": "bad row"}, {}, Outcome.ERROR),
         (left(1), {"outcome": "error", "reason": "bad row"}, {"stop": PREEMPT}, Outcome.ERROR),
         (left(1), {"outcome": "declined", "reason": "the driver is too old"}, {}, Outcome.DECLINED),
@@ -72,6 +73,11 @@ def test_a_reason_says_what_was_seen() -> None:
     assert stop.reason == "asked to stop: preempt; killed after 30 s of grace"
     killed = classify_end(ExitFacts(end=KILLED, result=None))
     assert killed.reason == "the training was ended by SIGKILL, which the agent did not send"
+    both = classify_end(ExitFacts(end=UNSEEN, result=None))
+    assert both.reason.startswith("the training's process ended while the node's agent was not running")
+    assert both.reason.endswith("the node's system log tells which")
+    anew = classify_end(ExitFacts(end=replace(UNSEEN, cause=Cause.RESTARTED), result=None))
+    assert anew.reason == "the node's machine was restarted while the training ran"
 
 
 def test_the_kernel_counts_processes_that_it_ended_for_memory() -> None:

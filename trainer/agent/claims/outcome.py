@@ -10,6 +10,12 @@ from trainer.agent.executors.base import Cause, End
 from trainer.agent.storage.text import clean_text
 from trainer.protocol import EXIT_NO_ROOM, EXIT_OOM, EXIT_STOPPED, Outcome
 
+ANEW = "the node's machine was restarted while the training ran"
+UNSEEN = (
+    "the training's process ended while the node's agent was not running, and left no result: probably both"
+    " were killed together, by a stop of the agent's service or by hand; the node's system log tells which"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimEnd:
@@ -93,7 +99,7 @@ def _unexplained(seen: ExitFacts, code: int | None) -> ClaimEnd:
             return ClaimEnd(outcome=Outcome.DECLINED, reason=reason)
         return ClaimEnd(outcome=Outcome.LOST, exit_code=code, reason=reason)
     if code is None:
-        reason = "the training ended unseen while the node agent was away, and left no result"
+        reason = ANEW if seen.end.cause is Cause.RESTARTED else UNSEEN
         return ClaimEnd(outcome=Outcome.KILLED, reason=reason)
     if code == EXIT_STOPPED and seen.nodes > 1:  # a stop of one node is a stop of all
         reason = "another node of this training was asked to stop"

@@ -40,6 +40,7 @@ class Cause(StrEnum):
     OUT_OF_MEMORY = "out of memory"  # the system ended it, or one of its processes, for want of memory
     KILLED = "killed"  # by somebody else or by `cancel`
     UNSEEN = "unseen"  # it ended while no agent was there
+    RESTARTED = "restarted"  # its machine was started anew since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ _BARE_LOOKS = 5
 class ProcessExecutor:
     """Executor that starts, watches and ends processes.
 
-    Noted are pid, start time and how often memory had run out.
+    Noted are pid, start time, which start of the machine it is, and how often memory had run out.
     """
 
     def __init__(self, run_as: RunAs | None = None) -> None:
@@ -40,7 +40,7 @@ class ProcessExecutor:
 
     def begin(self, claim: str) -> Handle:
         """Return a handle with what the kernel counts before the start."""
-        return Handle(claim, {"oom_kills": kernel_oom_kills()})
+        return Handle(claim, {"oom_kills": kernel_oom_kills(), "machine": start_of_machine()})
 
     def submit(self, launch: Launch, begun: Handle) -> Handle:
         """Hand the folder to the user and start the process.
@@ -169,7 +169,8 @@ def _ended(handle: Handle, code: int | None) -> End:
     if code in {-signal.SIGKILL, None} and _ran_out_of_memory(handle):
         return End(cause=Cause.OUT_OF_MEMORY, code=code, killer=killer)
     if code is None:
-        return End(cause=Cause.UNSEEN)
+        anew = handle.notes.get("machine") not in (None, "", start_of_machine())
+        return End(cause=Cause.RESTARTED if anew else Cause.UNSEEN)
     return End(cause=Cause.KILLED if killed else Cause.EXIT, code=code, killer=killer)
 
 
@@ -184,6 +185,14 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def start_of_machine() -> str:
+    """The kernel's name for this start of the machine; empty where it has none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def start_time(pid: int) -> float:
