@@ -117,9 +117,11 @@ class Cycle:
 
     def _start(self, job: JobInfo, options: Sequence[Option]) -> bool:
         found = self._find(job, options)
-        if found:
-            self.started.append(Start(job.id, *found))
-        return found is not None
+        if found is None:
+            return False
+        option, gpus = found
+        self.started.append(Start(job.id, option, gpus))
+        return True
 
     def _find(self, job: JobInfo, options: Sequence[Option]) -> tuple[Option, tuple[GpuId, ...]] | None:
         """Take GPUs for the first option that fits: free ones, else those of others."""
@@ -226,7 +228,9 @@ class AcceptedOptions:
         self.least: Mapping[str, int] | None = None
 
     def add(self, job: JobInfo, free: FreeGpus, rules: CycleOptions) -> frozenset[str]:
-        """Add a job; return the GPU models that it would take."""
+        """Add a job, or its other options; return the GPU models that it would take."""
+        if job.id in self.options:
+            self.remove(job.id)
         options = self.options[job.id] = acceptable(job, free, rules)
         models = self._models[job.id] = frozenset([option.gpu_model for option in options])
         for model in models:

@@ -17,6 +17,7 @@ from scheduler.core.placement.fit import FreeGpus, Placement
 from scheduler.core.types import Action, ClusterState, Description, GpuId, JobInfo, NodeInfo, Plan
 
 Key = Callable[[JobInfo, float], Rank]
+_NONE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,8 @@ class RankedQueue:
 
     def add(self, job: JobInfo) -> None:
         """A job waits from now on, or waits with other options."""
-        self.remove(job.id)
         place = self.ranking.add(job)
-        models = self._accepted.add(job, self.free, self.policy.rules) if self._accepted else frozenset()
+        models = self._accepted.add(job, self.free, self.policy.rules) if self._accepted else _NONE
         if self._over_at is not None and (place < self._over_at or models & self._left):
             self._over_at = None
 
@@ -115,7 +115,7 @@ class RankedQueue:
 
         Nothing is decided again until something changes.
         """
-        if self._over_at is not None or not self.ranking:
+        if self._over_at is not None or not self.ranking.jobs:
             return ()
         rules, behind = self.policy.rules, self.policy.behind
         cycle = Cycle(self.state, now, rules, behind, self.free, self._accepted)

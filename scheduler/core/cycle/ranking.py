@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from functools import cached_property
 
 from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.types import ClusterState, JobInfo
@@ -23,20 +22,25 @@ class Ranking:
 
     def __init__(self, state: ClusterState, key: Callable[[JobInfo], Rank], rules: CycleOptions) -> None:
         self._key, self._hysteresis = key, rules.hysteresis
-        self._jobs = sorted(state.jobs if rules.preempts else state.waiting, key=self.place)
+        self.jobs = sorted(state.jobs if rules.preempts else state.waiting, key=self.place)
+        # Needed only by a ranking that changes, and not by one that is gone through once.
+        self._noted = not self.jobs
+        self._places: list[Place] = []
+        self._place_of: dict[str, Place] = {}
 
     def __iter__(self) -> Iterator[JobInfo]:
-        return iter(self._jobs)
+        return iter(self.jobs)
 
     def __len__(self) -> int:
-        return len(self._jobs)
+        return len(self.jobs)
 
     def place(self, job: JobInfo, more: float = 0.0) -> Place:
         """Where the job belongs: the smaller one goes first.
 
         more: added to the first figure of its rank.
         """
-        rank = self._key(job)
+        key = self._key
+        rank = key(job)
         if more:
             rank = (rank[0] + more, *rank[1:])
         if job.holds and self._hysteresis:
@@ -48,28 +52,30 @@ class Ranking:
         return self.place(job)[:2]
 
     def add(self, job: JobInfo) -> Place:
-        """Put a job where it belongs, and say where that is."""
+        """Put a job where it belongs, and nowhere else; say where that is."""
+        if not self._noted:
+            self._note()
+        if job.id in self._place_of:
+            self.remove(job.id)
         place = self._place_of[job.id] = self.place(job)
         at = bisect_left(self._places, place)
         self._places.insert(at, place)
-        self._jobs.insert(at, job)
+        self.jobs.insert(at, job)
         return place
 
     def remove(self, job_id: str) -> bool:
         """Take a job out if it is there, and say whether it was."""
+        if not self._noted:
+            self._note()
         place = self._place_of.pop(job_id, None)
         if place is None:
             return False
         at = bisect_left(self._places, place)
-        del self._places[at], self._jobs[at]
+        del self._places[at], self.jobs[at]
         return True
 
-    # Needed only by a ranking that changes, and not by one that is gone through once.
-
-    @cached_property
-    def _places(self) -> list[Place]:
-        return [self.place(job) for job in self._jobs]
-
-    @cached_property
-    def _place_of(self) -> dict[str, Place]:
-        return {place[-1]: place for place in self._places}
+    def _note(self) -> None:
+        """Note the places of all jobs."""
+        self._noted = True
+        self._places = [self.place(job) for job in self.jobs]
+        self._place_of = {place[-1]: place for place in self._places}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from copy import copy
@@ -31,7 +30,8 @@ class FreeGpuIndex:
         for name, free in self.free.items():
             self._by_count[free.bit_count()] |= self._bits[name]
         self.total = sum([count * nodes.bit_count() for count, nodes in self._by_count.items()])
-        self._counts = sorted(self._by_count)
+        self._most = max(self._by_count, default=0)  # free GPUs that a node has or had
+        self.largest = max([node.total for node in nodes], default=0)  # GPUs of a node, free or not
         self._levels: dict[str, dict[int, tuple[TopologyLevel, tuple[int, ...]]]] = defaultdict(dict)
         self._unsuited: dict[_Needs, frozenset[str]] = {}
         self._suited: dict[frozenset[str], frozenset[str]] = {}  # by those that are not
@@ -41,14 +41,8 @@ class FreeGpuIndex:
         other = copy(self)
         other.free = dict(self.free)
         other._by_count = self._by_count.copy()
-        other._counts = list(self._counts)
         other._levels = defaultdict(dict)
         return other
-
-    @cached_property
-    def largest(self) -> int:
-        """GPUs of the largest node, free or not."""
-        return max((node.total for node in self.nodes.values()), default=0)
 
     def suited(self, option: Option) -> frozenset[str] | None:
         """The nodes that the option may take; None if it may take all."""
@@ -100,8 +94,9 @@ class FreeGpuIndex:
         The fullest nodes go first, or the emptiest.
         """
         chosen: list[str] = []
-        for number in self._numbers(share, emptiest=emptiest):
-            if nodes := self._by_count[number]:
+        by_count, most = self._by_count, self._most
+        for number in range(most, share - 1, -1) if emptiest else range(share, most + 1):
+            if nodes := by_count[number]:
                 if count == 1 and not excluded:  # as most ask
                     return [self._names[(nodes & -nodes).bit_length() - 1]]
                 chosen += self._first(number, count - len(chosen), excluded)
@@ -112,7 +107,7 @@ class FreeGpuIndex:
     def anywhere(self, count: int, excluded: Collection[str]) -> list[tuple[str, int]] | None:
         """`count` free GPUs on whatever nodes but those excluded, the emptiest first."""
         chosen: list[tuple[str, int]] = []
-        for number in self._numbers(1, emptiest=True):
+        for number in range(self._most, 0, -1):
             for node in self._first(number, -(-count // number), excluded) if self._by_count[number] else ():
                 chosen.append((node, min(number, count)))
                 count -= number
@@ -125,11 +120,14 @@ class FreeGpuIndex:
         """Is it known of any node where its GPUs sit?"""
         return any(node.sites for node in self.nodes.values())
 
-    def pick(self, node: str, share: int) -> Sequence[int]:
-        """Free indices of a node that lie closest together, else the lowest."""
+    def pick(self, node: str, share: int) -> tuple[GpuId, ...]:
+        """Free GPUs of a node that lie closest together, else those with the lowest indices."""
         if self.nodes[node].sites:
-            return self._closest(node, share)[1]
-        return lowest_of(self.free[node], share)
+            return tuple([(node, index) for index in self._closest(node, share)[1]])
+        free = self.free[node]
+        if share == 1:  # as most ask
+            return ((node, (free & -free).bit_length() - 1),)
+        return tuple([(node, index) for index in lowest_of(free, share)])
 
     def level(self, node: str, share: int) -> TopologyLevel:
         """How close so many free GPUs of a node can lie; there must be as many."""
@@ -175,16 +173,11 @@ class FreeGpuIndex:
         if was == count:
             return
         self.total += count - was
-        if count not in by_count:
-            insort(self._counts, count)
+        if count > self._most:
+            self._most = count
         bit = self._bits[node]
         by_count[was] ^= bit
         by_count[count] ^= bit
-
-    def _numbers(self, at_least: int, *, emptiest: bool) -> list[int]:
-        """Numbers of free GPUs that some node has or had."""
-        found = self._counts[bisect_left(self._counts, at_least) :]
-        return found[::-1] if emptiest else found
 
     def _first(self, number: int, count: int, excluded: Collection[str]) -> list[str]:
         """Up to `count` nodes with exactly this many free GPUs, smallest ids first."""
@@ -206,9 +199,16 @@ def _numbered(names: tuple[str, ...]) -> tuple[list[str], dict[str, int]]:
     return ordered, {name: 1 << number for number, name in enumerate(ordered)}
 
 
-@lru_cache(maxsize=4096)  # what was taken is given back, and soon taken again
 def _by_node(gpus: tuple[GpuId, ...]) -> tuple[tuple[str, int], ...]:
     """The nodes, and the GPUs of each as bits of a number."""
+    if len(gpus) == 1:
+        ((node, index),) = gpus
+        return ((node, 1 << index),)
+    return _gang_by_node(gpus)
+
+
+@lru_cache(maxsize=4096)  # what was taken is given back, and soon taken again
+def _gang_by_node(gpus: tuple[GpuId, ...]) -> tuple[tuple[str, int], ...]:
     nodes: dict[str, int] = defaultdict(int)
     for node, index in gpus:
         nodes[node] |= 1 << index

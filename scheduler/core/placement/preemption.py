@@ -157,7 +157,7 @@ class Evictions:
         victims = self._reprieve(option.gpu_model, shares)
         self._evict(victims)
         pool = self.free.pools[option.gpu_model]
-        gpus = tuple((n, index) for n, share in shares.items() for index in pool.pick(n, share))
+        gpus = tuple(gpu for n, share in shares.items() for gpu in pool.pick(n, share))
         return Room(tuple(victims), gpus)
 
     def _least_harm(self, option: Option, job: JobInfo) -> dict[str, int] | None:

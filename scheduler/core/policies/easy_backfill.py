@@ -109,8 +109,8 @@ class EasyQueue:
 
     def add(self, job: JobInfo) -> None:
         """A job waits from now on, or waits with other options."""
-        self.remove(job.id)
         self.ranking.add(job)
+        self._acceptable.pop(job.id, None)
 
     def remove(self, job_id: str) -> None:
         """A job has started, with GPUs that the decision took, or has ended."""
@@ -136,7 +136,7 @@ class EasyQueue:
 
     def decide(self, now: float) -> tuple[Action, ...]:
         """Start jobs, and keep the reservation of the first one that waits."""
-        if not self.ranking:
+        if not self.ranking.jobs:
             self.promise = None
             return ()
         walk = _EasyWalk(self, now)
