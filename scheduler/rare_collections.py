@@ -13,14 +13,20 @@ _OBJECTS = 1_000_000  # made since the last search; Python's own limit is 700
 
 
 @contextmanager
-def rare_collections() -> Iterator[None]:
+def rare_collections(*, lives_on: bool = False) -> Iterator[None]:
     """Search seldom in here: each search walks over all jobs, and finds nothing.
 
     Objects outside of cycles are freed at once as ever.
+
+    lives_on: much that is built in here lives on without cycles. It counts as old at once, so that the next
+    search does not begin with all of it.
     """
     before = gc.get_threshold()
     gc.set_threshold(_OBJECTS, *before[1:])
     try:
         yield
     finally:
+        if lives_on and not gc.get_freeze_count():  # what others have frozen stays so
+            gc.freeze()
+            gc.unfreeze()  # among the oldest
         gc.set_threshold(*before)

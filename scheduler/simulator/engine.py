@@ -32,6 +32,8 @@ from scheduler.simulator.world.profiling import ProfilingRuns
 from scheduler.simulator.world.rented import Charges, RentedNodes
 from scheduler.simulator.world.runs import Run
 
+_Handlers = dict[int, Callable[[float, Any, int], bool]]
+
 
 class Engine(RunningJobs):
     """One simulation; `run` plays it to its end and leaves the jobs' lives in `runs`."""
@@ -57,10 +59,10 @@ class Engine(RunningJobs):
         self.machines = Machines(cluster)
         self.capacity_log: list[tuple[float, int]] = [(0.0, self.machines.ready_gpus)]
         self.rented = RentedNodes(market, self.machines) if market else None
-        self.charge = Charges(cluster.prices, self.machines, self.rented)
+        self.charges = Charges(cluster.prices, self.machines, self.rented)
         self.dependencies = Dependencies(jobs)
-        careful = any(job.may_have_to_wait for job in jobs)
-        self.decider = decider(policy, self.machines, self.charge, self.settings, self.rented, careful)
+        careful = any(map(TraceJob.may_have_to_wait, jobs))
+        self.decider = decider(policy, self.machines, self.charges, self.settings, self.rented, careful)
         self.queue = self.decider if isinstance(self.decider, IncrementalDriver) else None
         if packing and not (self.queue and self.queue.packs):
             raise SimulatorError(f"--packing: {policy.name} does not pack; take one like lucid, sjf or fifo")
@@ -71,29 +73,36 @@ class Engine(RunningJobs):
         self.decisions = 0
         self.events = EventQueue(jobs, capacity, self.settings, market)
         self.rounds = Rounds(self.settings.round_of(policy), self.events, self.settings.tick_s)
-        self._handlers: dict[int, Callable[[float, Any, int], bool]] = {
-            Event.CHANGE: self._change, Event.FAILURE: self._failure, Event.PROFILED: self._profiled,
-            Event.CAPACITY: self._capacity, Event.WINDOW: self._window, Event.RULES: self._rules,
-            Event.ARRIVAL: self._arrival, Event.ROUND: self._round,
-            Event.BEGIN: lambda now, *_: self._due(now), Event.MARKET: self._market, Event.ACT: self._act,
-        }  # fmt: skip
 
     def run(self, progress: Callable[[int], None] | None = None) -> None:
         """Play all events until every job has ended, or until nothing can happen any more.
 
         progress: told after each moment how many jobs are still open.
         """
-        events, handlers = self.events, self._handlers
-        while self.open and events.at < inf:
-            now, happened = events.at, False
-            while events.at == now:
-                _, kind, _, subject, plan = events.pop()
-                if handlers[kind](now, subject, plan):
-                    happened = True
-            if happened:
-                self._decide(now)
+        handlers: _Handlers = {
+            Event.CHANGE: self._change, Event.FAILURE: self._failure, Event.PROFILED: self._profiled,
+            Event.CAPACITY: self._capacity, Event.WINDOW: self._window, Event.RULES: self._rules,
+            Event.ARRIVAL: self._arrival, Event.ROUND: self._round,
+            Event.BEGIN: lambda now, *_: self._due(now), Event.MARKET: self._market, Event.ACT: self._act,
+        }  # fmt: skip
+        while self.open and self.events.at < inf:
+            self._moment(handlers)
             if progress:
                 progress(self.open)
+
+    def _moment(self, handlers: _Handlers) -> None:
+        """All that happens at one time, and the decision that follows.
+
+        Python 3.11 is quick only at what is called often, so that this is no part of the loop around it.
+        """
+        events, happened = self.events, False
+        now = events.at
+        while events.at == now:
+            _, kind, _, subject, plan = events.pop()
+            if handlers[kind](now, subject, plan):
+                happened = True
+        if happened:
+            self._decide(now)
 
     # events: each says whether a decision may follow
 
@@ -149,7 +158,7 @@ class Engine(RunningJobs):
             self._end(run, succeeded=False)
             return self._due(now)
         if run.until < 1.0:
-            self.charge(run, now)
+            self.charges.settle(run, now)
             run.done = run.until
             self._set_pace(run)
             return False
@@ -206,7 +215,7 @@ class Engine(RunningJobs):
     def _market(self, now: float, quote: Quote, _: int) -> bool:
         if self.rented is not None:
             for run in self._on(self.rented.spot):
-                self.charge(run, now)  # at the price that held until now
+                self.charges.settle(run, now)  # at the price that held until now
             for name in self.rented.change(quote):
                 self.rented.interruptions += self._lose(name, now)
         return self._due(now)
@@ -214,7 +223,7 @@ class Engine(RunningJobs):
     def _lose(self, node: str, now: float) -> int:
         """Jobs on a lost node go back to their checkpoints; returns their number."""
         for run in (lost := self._on({node})):
-            self.charge(run, now)
+            self.charges.settle(run, now)
             run.lose_since_checkpoint(now, self.settings.checkpoint_s)
             self._put_back(run, now)
         self.machines.set_ready(node, ready=False)

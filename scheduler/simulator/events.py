@@ -31,8 +31,8 @@ class Event(IntEnum):
     ROUND = 10
 
 
-# As often as jobs end, and Python 3.11 takes as long to find a member of an Enum as for a call.
-CHANGE = Event.CHANGE
+# As often as jobs come and end, and Python 3.11 takes as long to find a member of an Enum as for a call.
+ARRIVAL, CHANGE = Event.ARRIVAL, Event.CHANGE
 
 # (time, kind, number, subject, plan); the number keeps the order of events of one kind and moment.
 _Entry = tuple[float, int, int, Any, int]
@@ -55,7 +55,7 @@ class EventQueue:
         market: SimulatedMarket | None = None,
     ) -> None:
         in_order = sorted(jobs, key=attrgetter("submit_s"))
-        self._arrivals = iter([(job.submit_s, Event.ARRIVAL, 0, job, 0) for job in in_order])
+        self._arrivals = ((job.submit_s, ARRIVAL, 0, job, 0) for job in in_order)
         self._arrival: _Entry = next(self._arrivals, _NEVER)
         self._heap = [_NEVER]
         self._number = 0

@@ -92,19 +92,20 @@ class Lives:
 
 def lives(runs: Sequence[Run], alone_s: Sequence[float]) -> Lives:
     """The finished runs as arrays; `alone_s` belongs to `runs`."""
-    done = [(run, alone) for run, alone in zip(runs, alone_s, strict=True) if run.finished is not None]
-    jobs = [run.job for run, _ in done]
+    jobs = [run.job for run in runs]
+    finished = _array([run.finished for run in runs])
+    done = ~np.isnan(finished)
     return Lives(
-        submitted=_array([job.submit_s for job in jobs]),
-        started=_array([run.first_start for run, _ in done]),
-        finished=_array([run.finished for run, _ in done]),
-        alone_s=_array([alone for _, alone in done]),
-        gpus=_array([job.whole_gpus for job in jobs]),
-        deadline=_array([job.deadline_s for job in jobs]),
+        submitted=_array([job.submit_s for job in jobs])[done],
+        started=_array([run.first_start for run in runs])[done],
+        finished=finished[done],
+        alone_s=_array(alone_s)[done],
+        gpus=np.ceil(_array([job.gpus for job in jobs])[done]),
+        deadline=_array([job.deadline_s for job in jobs])[done],
     )
 
 
-def _array(figures: list[float | None]) -> Array:
+def _array(figures: Sequence[float | None]) -> Array:
     return np.array(figures, dtype=float)  # None becomes NaN
 
 
@@ -112,7 +113,7 @@ def measure(engine: Engine, runs: Sequence[Run], alone_s: Sequence[float]) -> Me
     """Metrics of these runs of a simulation; `alone_s`: each run's time alone."""
     ended = [run.job for run in runs if run.finished is not None]
     done = lives(runs, alone_s)
-    begin = min((run.job.submit_s for run in runs), default=0.0)
+    begin = min([run.job.submit_s for run in runs], default=0.0)
     end = float(done.finished.max()) if len(done.finished) else begin
     offered = _offered_gpu_s(engine.capacity_log, begin, end)
     totals = {name: sum(map(attrgetter(name), runs)) for name in _TOTALS}

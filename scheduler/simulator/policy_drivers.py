@@ -52,7 +52,7 @@ class PolicyDriver(Protocol):
 def decider(
     policy: Policy,
     machines: Machines,
-    charge: Charges,
+    charges: Charges,
     settings: SimulationSettings,
     rented: RentedNodes | None,
     careful: bool,
@@ -62,11 +62,13 @@ def decider(
     careful: jobs may have to wait for more than GPUs.
     """
     careful = careful or bool(settings.limits or settings.windows or settings.changes or settings.acts)
-    if isinstance(policy, Ranked | Easy) and policy.incremental and not careful:
-        return IncrementalDriver(policy, machines, settings)
+    if isinstance(policy, Easy) and policy.incremental and not careful:
+        return EasyDriver(policy, machines, settings)
+    if isinstance(policy, Ranked) and policy.incremental and not careful:
+        return IncrementalDriver(RankedQueue(policy, _without_jobs(machines), 0.0), machines, settings)
     if isinstance(policy, Ranked) and policy.halts and not careful and rented is None:
-        return HaltingDriver(policy, machines, charge, settings)
-    return Snapshots(policy, machines, charge, settings, rented, careful)
+        return HaltingDriver(policy, machines, charges, settings)
+    return Snapshots(policy, machines, charges, settings, rented, careful)
 
 
 class Snapshots:
@@ -76,12 +78,12 @@ class Snapshots:
         self,
         policy: Policy,
         machines: Machines,
-        charge: Charges,
+        charges: Charges,
         settings: SimulationSettings,
         rented: RentedNodes | None,
         careful: bool,
     ) -> None:
-        self.policy, self.machines, self.charge, self.settings = policy, machines, charge, settings
+        self.policy, self.machines, self.charges, self.settings = policy, machines, charges, settings
         self.careful, self.rented, self.limits = careful, rented, settings.limits
         self.waiting: dict[str, Run] = {}
         self.running: dict[str, Run] = {}
@@ -146,7 +148,7 @@ class _Seen(Sequence[JobInfo]):
     def running(self) -> list[JobInfo]:
         seen, now = self.snapshots.settings.seen, self.now
         for run in self.snapshots.running.values():
-            self.snapshots.charge(run, now)
+            self.snapshots.charges.settle(run, now)
         return [seen(run, now) for run in self.snapshots.running.values()]
 
     def releases(self) -> list[ExpectedRelease]:
@@ -186,9 +188,9 @@ class HaltingDriver(Snapshots):
     """The whole state, but only where something may come of a decision."""
 
     def __init__(
-        self, policy: Ranked, machines: Machines, charge: Charges, settings: SimulationSettings
+        self, policy: Ranked, machines: Machines, charges: Charges, settings: SimulationSettings
     ) -> None:
-        super().__init__(policy, machines, charge, settings, rented=None, careful=False)
+        super().__init__(policy, machines, charges, settings, rented=None, careful=False)
         self.ranked = policy
         self.standstill: Standstill | None = None  # made when it is needed, of the nodes as they are then
 
@@ -219,7 +221,7 @@ class HaltingDriver(Snapshots):
     def decide(self, now: float) -> Sequence[Action]:
         seen = self.settings.seen
         for run in self.running.values():
-            self.charge(run, now)
+            self.charges.settle(run, now)
         if self.standstill is None:
             self.standstill = Standstill(self.ranked, self.machines.views())
             for run in self.waiting.values():
@@ -232,27 +234,22 @@ class HaltingDriver(Snapshots):
 class IncrementalDriver:
     """The changes since the last decision, for a queue that is kept."""
 
-    def __init__(self, policy: Ranked | Easy, machines: Machines, settings: SimulationSettings) -> None:
-        self.machines, self.settings = machines, settings
-        self.running: dict[str, Run] = {}
-        state = ClusterState(jobs=(), nodes=machines.views(), explain=False)
-        self.queue = (
-            EasyQueue(policy.rules, state, self._ends)
-            if isinstance(policy, Easy)
-            else RankedQueue(policy, state, 0.0)
-        )
-        self.packs = isinstance(policy, Ranked)  # may jobs share GPUs?
+    packs = True  # may jobs share GPUs?
+
+    def __init__(
+        self, queue: RankedQueue | EasyQueue, machines: Machines, settings: SimulationSettings
+    ) -> None:
+        self.queue, self.machines, self.settings = queue, machines, settings
 
     def waits(self, run: Run, now: float) -> None:
         self.queue.add(self.settings.seen(run, now))
 
     def starts(self, run: Run) -> None:
-        self.running[run.job.job_id] = run
         self.queue.remove(run.job.job_id)
 
     def stops(self, run: Run) -> None:
-        del self.running[run.job.job_id]
-        self.queue.release(run.held, run.gpus)
+        if run.option:
+            self.queue.release(run.option, run.gpus)
 
     def leaves(self, run: Run) -> None:
         self.queue.remove(run.job.job_id)
@@ -270,9 +267,31 @@ class IncrementalDriver:
         """Best ranked first."""
         return list(self.queue.ranking)
 
+
+class EasyDriver(IncrementalDriver):
+    """The same, with the predicted ends of running jobs."""
+
+    packs = False
+
+    def __init__(self, policy: Easy, machines: Machines, settings: SimulationSettings) -> None:
+        self.running: dict[str, Run] = {}
+        super().__init__(EasyQueue(policy.rules, _without_jobs(machines), self._ends), machines, settings)
+
+    def starts(self, run: Run) -> None:
+        super().starts(run)
+        self.running[run.job.job_id] = run
+
+    def stops(self, run: Run) -> None:
+        super().stops(run)
+        del self.running[run.job.job_id]
+
     def _ends(self, now: float) -> list[End]:
         return [
             (now + run.left_s(now, option), run.gpus, option)
             for run in self.running.values()
             if (option := run.option)
         ]
+
+
+def _without_jobs(machines: Machines) -> ClusterState:
+    return ClusterState(jobs=(), nodes=machines.views(), explain=False)

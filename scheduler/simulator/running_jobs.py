@@ -31,7 +31,7 @@ class RunningJobs:
     truth: GroundTruth
     predictions: PredictionSource
     machines: Machines
-    charge: Charges
+    charges: Charges
     decider: PolicyDriver
     events: EventQueue
     colocation: Colocation | None
@@ -82,10 +82,10 @@ class RunningJobs:
         self._plan_change(run)
 
     def _plan_change(self, run: Run) -> None:
-        self.events.push(run.next_change(self.settings.heard_at), CHANGE, run, run.plan)
+        self.events.push(run.next_change(self.settings.report_s), CHANGE, run, run.plan)
 
     def _release(self, run: Run, now: float) -> None:
-        self.charge(run, now)
+        self.charges.settle(run, now)
         self.running -= 1
         if self.packing and (partner := self.packing.leaves(run)):
             self._slow_down([(partner, 1.0)], now)
@@ -116,7 +116,7 @@ class RunningJobs:
         """Neighbours run at another share of their pace from now on."""
         for run, factor in neighbours:
             if run.option is not None and factor != run.factor:
-                self.charge(run, now)
+                self.charges.settle(run, now)
                 run.factor = factor
                 if run.rate:
                     run.plan += 1

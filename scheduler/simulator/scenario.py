@@ -106,7 +106,7 @@ class Scenario:
             return GoodputTruth(self.applications, tuned=level.chooses)
         return self.rates or (PastTruth(self.past) if self.past else RecordedTruth())
 
-    @rare_collections()
+    @rare_collections(lives_on=True)
     def simulate(
         self,
         policy: Policy,
@@ -163,11 +163,12 @@ def _due(job: TraceJob, alone_s: float) -> TraceJob:
 
 
 def _alone_s(job: TraceJob, truth: GroundTruth, bundles: Iterable[Bundle]) -> float | None:
-    found = [alone_s for bundle in bundles if (alone_s := truth.left_s(job, *blank_of(bundle)))]
-    return min(found) if found else None
+    blanks = map(blank_of, bundles)
+    found = [alone_s for option, shares in blanks if (alone_s := truth.left_s(job, option, shares))]
+    return min(found, default=None)
 
 
-@rare_collections()
+@rare_collections(lives_on=True)
 def open_scenario(
     path: Path,
     cluster: Cluster | None = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -12,7 +11,6 @@ from scheduler.core.limits import Limits, Window
 from scheduler.core.types import JobInfo, Policy
 from scheduler.simulator.world.runs import Run
 
-_ROUNDING = 1e-6
 RETRIES = 1  # further options after one that did not run, as the live portal grants
 
 
@@ -80,10 +78,6 @@ class SimulationSettings:
 
     def restart_of(self, run: Run) -> float:
         return self.restart_s if run.job.restart_s is None else run.job.restart_s
-
-    def heard_at(self, at: float) -> float:
-        """When the end of a job is heard of."""
-        return math.ceil(at / self.report_s - _ROUNDING) * self.report_s if self.report_s else at
 
     def seen(self, run: Run, now: float) -> JobInfo:
         """The job as policies see it."""

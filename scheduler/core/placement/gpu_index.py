@@ -121,7 +121,7 @@ class FreeGpuIndex:
         return any(node.sites for node in self.nodes.values())
 
     def pick(self, node: str, share: int) -> tuple[GpuId, ...]:
-        """Free GPUs of a node that lie closest together, else those with the lowest indices."""
+        """Free GPUs of a node that lie closest together, else the lowest."""
         if self.nodes[node].sites:
             return tuple([(node, index) for index in self._closest(node, share)[1]])
         free = self.free[node]

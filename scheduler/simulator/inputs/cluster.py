@@ -61,7 +61,7 @@ class Cluster:
 
     pools: tuple[NodeGroup, ...]
     # Answered requests by GPUs, nodes and GPU type: a trace repeats few kinds of them.
-    _requested: dict[tuple[int, int, str], tuple[Bundle, ...]] = field(
+    _requested: dict[tuple[float, int, str], tuple[Bundle, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -148,10 +148,11 @@ def requested(job: TraceJob, cluster: Cluster) -> tuple[Bundle, ...]:
 
     There is one per pool, on as few nodes as hold it.
     """
-    request = job.whole_gpus, job.nodes, job.gpu_type
+    request = job.gpus, job.nodes, job.gpu_type
     found = cluster._requested.get(request)
     if found is None:
-        found = cluster._requested[request] = _bundles(*request, cluster)
+        found = _bundles(job.whole_gpus, job.nodes, job.gpu_type, cluster)
+        cluster._requested[request] = found
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from scheduler.simulator.inputs.trace import TraceJob, predecessors
 from scheduler.simulator.world.runs import Run
@@ -17,9 +17,8 @@ class Dependencies:
     in turn.
     """
 
-    def __init__(self, jobs: Iterable[TraceJob]) -> None:
-        named = {job.job_id: job for job in jobs}
-        self._arrays = {job.job_id: job.array for job in named.values() if job.array}
+    def __init__(self, jobs: Sequence[TraceJob]) -> None:
+        self._arrays = {job.job_id: job.array for job in jobs if job.array}
         self._open: dict[str, int] = defaultdict(int)  # jobs of each array that have not ended
         for array in self._arrays.values():
             self._open[array] += 1
@@ -27,7 +26,9 @@ class Dependencies:
         self._later: dict[str, list[str]] = defaultdict(list)
         self._needs: dict[str, frozenset[str]] = {}  # whose success
         self.cancelled: set[str] = set()
-        for job in (job for job in named.values() if job.after or job.after_ended):
+        dependent = [job for job in jobs if job.after or job.after_ended]
+        named = {job.job_id for job in jobs} if dependent else set()
+        for job in dependent:
             if earlier := [name for name in predecessors(job) if name in named or name in self._open]:
                 self._left[job.job_id] = earlier
                 self._needs[job.job_id] = frozenset(job.after.split("|"))

@@ -25,7 +25,8 @@ class Charges:
         self.prices, self.machines, self.rented = prices, machines, rented
         self._costless = rented is None and not any(prices.values())
 
-    def __call__(self, run: Run, now: float) -> None:
+    def settle(self, run: Run, now: float) -> None:
+        """Bring a running job up to now."""
         if run.charged == now:
             return
         if self._costless:

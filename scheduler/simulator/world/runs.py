@@ -5,8 +5,7 @@ It consists of progress, GPU time, and the job as policies see it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import attrgetter
+import math
 
 from knowledge.core.domain.cost import cost
 from knowledge.core.domain.types import Goal, Option
@@ -15,12 +14,6 @@ from scheduler.simulator.errors import PolicyBroke
 from scheduler.simulator.inputs.trace import TraceJob
 
 _ROUNDING = 1e-6  # s
-# Fields that policies see and few jobs state, and their values where they do not.
-_seldom_said = attrgetter(
-    "weight", "priority", "preemptible", "deadline_s", "begin_s", "array_limit", "max_run_s", "topology",
-    "topology_level",
-)  # fmt: skip
-_UNSAID = (1.0, 0, True, None, None, 0, None, "", "")
 HELD = "It is held."
 
 
@@ -41,7 +34,7 @@ class Run:
     def __init__(self, job: TraceJob, options: tuple[Option, ...], awaits: tuple[str, ...] = ()) -> None:
         self.job = job
         self.awaits = awaits  # jobs that must end before it may start
-        self.topology, self.topology_level = job.closeness
+        self.topology, self.topology_level = job.closeness()
         self.options = options
         self.option: Option | None = None
         self.gpus: tuple[GpuId, ...] = ()
@@ -170,17 +163,19 @@ class Run:
         """When the present rate ends: the finish, or an earlier change."""
         return self.mark + (self.until - self.done) / (self.rate * self.factor)
 
-    def next_change(self, heard_at: Callable[[float], float]) -> float:
+    def next_change(self, report_s: float) -> float:
         """When its present rate ends, or its time is up.
 
-        heard_at: when its end is heard of.
+        report_s: its end is heard of at a whole multiple of it; 0: at once.
         """
         at = self.mark + (self.until - self.done) / (self.rate * self.factor)  # `change_at`, without the call
         if self.job.max_run_s is not None:
             stops_at = self.since + self.job.max_run_s - self.ran_s
             if at > stops_at:
                 return max(stops_at, self.charged)
-        return heard_at(at) if self.until >= 1.0 else at
+        if report_s and self.until >= 1.0:
+            return math.ceil(at / report_s - _ROUNDING) * report_s
+        return at
 
     def is_cut_off(self, now: float) -> bool:
         """Has it run for as long as it may, at a change that it planned?"""
@@ -260,3 +255,14 @@ class Run:
             level=self.topology_level,
             holds=holds,
         )
+
+
+def _seldom_said(job: TraceJob) -> tuple[object, ...]:
+    """Fields that policies see and few jobs state."""
+    return (
+        job.weight, job.priority, job.preemptible, job.deadline_s, job.begin_s, job.array_limit,
+        job.max_run_s, job.topology, job.topology_level,
+    )  # fmt: skip
+
+
+_UNSAID = _seldom_said(TraceJob(job_id="", submit_s=0.0, gpus=1.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -144,3 +145,11 @@ def test_under_every_policy_work_is_conserved_and_no_gpu_serves_two(
 def test_equal_inputs_give_equal_simulations(policy: str) -> None:
     jobs = [job(f"j{n}", at=7 * n, gpus=1 + n % 4, runs_s=50 + 31 * (n % 5)) for n in range(20)]
     assert finishes(play(jobs, "gpu:2x4", policy)) == finishes(play(jobs, "gpu:2x4", policy))
+
+
+@pytest.mark.parametrize("policy", ["fifo", "easy", "las", "gavel"])
+def test_a_simulation_that_is_over_is_freed_without_a_search_for_garbage(policy: str) -> None:
+    engine = play([job("a"), job("b", at=1)], policy=policy)
+    left = weakref.ref(engine)
+    del engine
+    assert left() is None

@@ -103,7 +103,7 @@ def load_trace(path: Path, group: str | None = None) -> Trace:
 
 
 def _refuse_circles(jobs: list[TraceJob], table: Path) -> None:
-    after = {job.job_id: predecessors(job) for job in jobs if job.may_have_to_wait}
+    after = {job.job_id: predecessors(job) for job in jobs if job.may_have_to_wait()}
     for job in jobs if any(after.values()) else ():
         if job.array and job.array != job.job_id:
             after.setdefault(job.array, []).append(job.job_id)  # an array ends once its jobs have
