@@ -212,7 +212,8 @@ def _holding(job: JobColumns, rows: JobRows, now: datetime) -> Holding | None:
     attempt = next((attempt for attempt in rows.attempts.get(job.pk, ()) if attempt.ended_at is None), None)
     if attempt is None:
         return None
-    left = attempt.remaining.left(now.timestamp()) if attempt.remaining else None
+    remaining = attempt.remaining
+    left = remaining.left(now.timestamp()) if remaining else None
     return Holding(
         option=attempt.promised,
         gpus=gpus,

@@ -22,7 +22,8 @@ from scheduler.loop.options.nodes_away import explain_nodes_away
 from scheduler.loop.options.nodes_offline import with_offline_nodes
 from scheduler.loop.options.option_cache import options_of, with_promises
 from scheduler.loop.options.unsupported import explain_missing_options
-from scheduler.models import Allocation, Attempt, Job, JobArray, Market, PendingStart
+from scheduler.loop.pending import pending_starts
+from scheduler.models import Allocation, Attempt, Job, JobArray, Market
 from scheduler.selectors.checkpoints import only_nodes
 from scheduler.selectors.cluster.fair_shares import shares_of
 from scheduler.selectors.cluster.stop_costs import saved_at
@@ -32,11 +33,10 @@ from scheduler.selectors.figures.cost import job_costs
 from scheduler.selectors.jobs import JobColumns, job_columns
 from scheduler.selectors.markets.foreseen import market_view
 from scheduler.selectors.quotas import limits_in_force
-from scheduler.services.jobs.hand_over import gpu_ids
 from scheduler.states import LIVE, JobState
 
 ATTEMPT_COLUMNS = (
-    "job_id", "fence", "option", "created_at", "ended_at", "progress", "measured", "stopped_for_id",
+    "job_id", "fence", "created_at", "ended_at", "progress", "measured", "stopped_for_id",
 )  # fmt: skip
 
 
@@ -99,10 +99,13 @@ def _holders(jobs: Sequence[JobColumns], rows: JobRows) -> Iterator[tuple[JobCol
 
 def _pending() -> dict[str, Holding]:
     """The GPUs that are kept for each job, as if it held them."""
-    starts = PendingStart.objects.prefetch_related("gpus__gpu")
     return {
-        start.job_id: Holding(option=start.promised, gpus=gpu_ids(start), since=start.made_at.timestamp())
-        for start in starts
+        start.job_id: Holding(
+            option=start.promised,
+            gpus=tuple((gpu.node_id, gpu.place) for gpu in start.gpus),
+            since=start.made_at.timestamp(),
+        )
+        for start in pending_starts()
     }
 
 

@@ -5,13 +5,15 @@ Most of a long queue is the same from tick to tick.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
-from uuid import UUID
+from collections.abc import Hashable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db.models import Manager
 
 from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Option
-from scheduler.models import Attempt, Job
+from scheduler.models import Attempt, Job, PendingStart
 from scheduler.selectors.jobs import JobColumns
 
 SLICE = 1000  # ids a query: databases limit the number of values
@@ -30,21 +32,48 @@ class JobOptions(NamedTuple):
 # job -> (version, inventory and predictor, options): both change whenever the options or the binding do.
 _parsed: dict[str, tuple[int, str, JobOptions]] = {}
 
-_promised: dict[UUID, Option] = {}  # of attempts, which keep theirs
+
+class _Promised:
+    """The options that rows of one kind keep, read and parsed once.
+
+    They never change. Rows that are not asked for are forgotten.
+    """
+
+    def __init__(self, rows: Manager[Attempt] | Manager[PendingStart]) -> None:
+        self.rows = rows
+        self._known: dict[Hashable, Option] = {}
+
+    def of(self, keys: Mapping[Hashable, Any]) -> Mapping[Hashable, Option]:
+        """The options of those rows that are still there.
+
+        keys: tell rows for ever apart; each has the row's own.
+        """
+        known, unknown = self._known, [key for key in keys if key not in self._known]
+        for start in range(0, len(unknown), SLICE):
+            names = {keys[key]: key for key in unknown[start : start + SLICE]}
+            rows = self.rows.filter(pk__in=names).order_by().values_list("pk", "option")
+            known |= {names[pk]: read_option(raw) for pk, raw in rows}
+        self._known = {key: known[key] for key in keys if key in known}
+        return self._known
+
+
+_of_attempts = _Promised(Attempt.objects)
+_of_pending_starts = _Promised(PendingStart.objects)
 
 
 def with_promises(attempts: Iterable[Attempt]) -> list[Attempt]:
-    """The attempts, with their options parsed once.
-
-    Attempts that are not asked for are forgotten.
-    """
-    global _promised
+    """The attempts with their options, which need not be read with them."""
     found = list(attempts)
+    promised = _of_attempts.of({attempt.pk: attempt.pk for attempt in found})
     for attempt in found:
-        if attempt.pk in _promised:
-            attempt.promised = _promised[attempt.pk]
-    _promised = {attempt.pk: attempt.promised for attempt in found}
+        if attempt.pk in promised:
+            attempt.promised = promised[attempt.pk]
     return found
+
+
+def options_kept_for(starts: Iterable[tuple[int, str, datetime]]) -> Mapping[Hashable, Option]:
+    """The options of pending starts, which are told by their number, their job and when they were made."""
+    return _of_pending_starts.of({start: start[0] for start in starts})
 
 
 def options_of(jobs: Iterable[JobColumns]) -> dict[str, JobOptions]:

@@ -45,7 +45,8 @@ def unsaved_s(attempts: Sequence[Attempt], saved: datetime | None, now: datetime
 
 
 def _saving_s(attempt: Attempt) -> float:
-    return attempt.remaining.work.saving_s if attempt.remaining else 0.0
+    remaining = attempt.remaining
+    return remaining.work.saving_s if remaining else 0.0
 
 
 def saved_at(jobs: QuerySet[Job]) -> dict[str, datetime]:
