@@ -35,6 +35,7 @@ def rows_of_version_1() -> dict[str, Any]:
 
 
 def test_an_option_comes_back_with_the_version_of_its_layout() -> None:
+    assert option_json.option_json(OPTION) == {"version": option_json.VERSION, **OPTION.as_json()}
     stored = json.loads(json.dumps(option_json.option_json(OPTION)))
     assert stored["version"] == option_json.VERSION
     assert read_option(stored) == OPTION
