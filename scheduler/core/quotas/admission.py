@@ -86,7 +86,7 @@ class _Barred:
             if job.hold:
                 continue
             before = self._left.get(job.id, job.options)
-            waits = [ledger.refusal(job, option) for option in before]
+            waits = ledger.refusals(job, before)
             if any(waits):
                 found = True
                 self._left[job.id] = tuple(

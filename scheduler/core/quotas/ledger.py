@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle.wait_reasons import counted_gpus
@@ -77,18 +77,28 @@ class Ledger:
 
         Its own holdings do not count.
         """
-        if job.holds is not None:
-            self._count(job, job.holds.option, -1)
-            refused = self._of_user(job, option) or next(self._of_team(job, option), None)
-            self._count(job, job.holds.option, 1)
-            return refused
-        config = option.config
-        alike = (job.team, job.user, job.borrows, config.gpu_model, config.number_gpus)
-        if alike not in self._refused:
-            self._refused[alike] = self._of_counts(job, option), next(self._of_team(job, option), None)
-        of_counts, of_team = self._refused[alike]
-        found = of_counts or self._of_hours(job, option) or of_team
-        return Wait(job.id, found.code, found.reason) if found else None
+        if job.holds is None:
+            return self.refusals(job, (option,))[0]
+        self._count(job, job.holds.option, -1)
+        refused = self._of_user(job, option) or self._of_team(job, option)
+        self._count(job, job.holds.option, 1)
+        return refused
+
+    def refusals(self, job: JobInfo, options: Iterable[Option]) -> list[Wait | None]:
+        """Why a waiting job may not take each of these options."""
+        team, user, borrows, refused = job.team, job.user, job.borrows, self._refused
+        limit = self.limits.get(user)
+        hours = limit is not None and limit.gpu_s_left is not None
+        found: list[Wait | None] = []
+        for option in options:
+            config = option.config
+            alike = (team, user, borrows, config.gpu_model, config.number_gpus)
+            known = refused.get(alike)
+            if known is None:
+                known = refused[alike] = self._of_counts(job, option), self._of_team(job, option)
+            wait = known[0] or (self._of_hours(job, option) if hours else None) or known[1]
+            found.append(Wait(job.id, wait.code, wait.reason) if wait else None)
+        return found
 
     def guarantees(self, job: JobInfo, option: Option) -> bool:
         """Is this option within what the job's team is guaranteed?"""
@@ -138,19 +148,21 @@ class Ledger:
             )
         return Wait(job.id, WaitState.HOURS_USER, text)
 
-    def _of_team(self, job: JobInfo, option: Option) -> Iterator[Wait]:
+    def _of_team(self, job: JobInfo, option: Option) -> Wait | None:
+        gpus = option.config.number_gpus
         for model in _models(option):
             quotas = self.quotas.get(model)
             if not quotas:
                 continue
             quota = quotas.get(job.team) or Quota(team=job.team, gpu_model=model)
             held = self.held[model, job.team]
-            borrows = held + option.gpus - quota.guaranteed
+            borrows = held + gpus - quota.guaranteed
             if borrows > 0 and (why := self._no_loan(job, quota, borrows, option)):
                 whose = "Its team's jobs hold" if job.team else "Jobs without a team hold"
                 owed = f"{quota.guaranteed} {'is' if quota.guaranteed == 1 else 'are'} guaranteed"
                 has = f"{whose} {counted_gpus(held, model)}, and {owed}."
-                yield Wait(job.id, WaitState.QUOTA_TEAM, f"{has} It needs {option.gpus}{why}")
+                return Wait(job.id, WaitState.QUOTA_TEAM, f"{has} It needs {gpus}{why}")
+        return None
 
     def _no_loan(self, job: JobInfo, quota: Quota, borrows: int, option: Option) -> str:
         """Why its team may not borrow so many; empty if it may."""
@@ -188,30 +200,36 @@ class Ledger:
 
     def _count(self, job: JobInfo, option: Option, sign: int) -> None:
         self._refused.clear()
+        gpus = sign * option.config.number_gpus
         for model in _models(option):
-            self.held[model, job.team] += sign * option.gpus
-            self.in_all[model] += sign * option.gpus
-        self.jobs_of[job.user] += sign
-        self.gpus_of[job.user] += sign * option.gpus
-        self.gpu_s_of[job.user] += sign * _gpu_s(job, option)
+            self.held[model, job.team] += gpus
+            self.in_all[model] += gpus
+        if job.user in self.limits:
+            self.jobs_of[job.user] += sign
+            self.gpus_of[job.user] += gpus
+            self.gpu_s_of[job.user] += sign * _gpu_s(job, option)
 
     def _want(self, job: JobInfo) -> None:
         """Keep for the job's team what the job asks for: the least of each model.
 
         Nothing is kept for a job that may not start anyway, or that its team's guarantee is too small for.
         """
+        self._asking[job.team][job.id] = job
+        left = self._left_of_guarantees(job.team)
+        if not left:
+            return
         least: dict[str, int] = {}
         usable: set[str] = set()  # GPU models within a guarantee over all
         for option in (*job.options, job.holds.option) if job.holds else job.options:
-            within = [model for model in _models(option) if self._leaves(job.team, model, option.gpus)]
+            gpus = option.config.number_gpus
+            within = [model for model in _models(option) if gpus <= left.get(model, 0)]
             if not within or self._of_user(job, option) or not self._places.could_hold(option, job):
                 continue
             if ALL_MODELS in within:
-                usable.add(option.gpu_model)
+                usable.add(option.config.gpu_model)
             for model in within:
-                least[model] = min(option.gpus, least.get(model, option.gpus))
+                least[model] = min(gpus, least.get(model, gpus))
         self._wanted[job.id] = least
-        self._asking[job.team][job.id] = job
         if len(usable) == 1:
             self._needs[job.id] = usable.pop(), job.team
             self.needed[self._needs[job.id]] += least[ALL_MODELS]
@@ -219,10 +237,14 @@ class Ledger:
             self.demand[model, job.team] += gpus
         self._refused.clear()
 
-    def _leaves(self, team: str, model: str, gpus: int) -> bool:
-        """Are so many GPUs within what the team's guarantee of this model leaves?"""
-        quota = self.quotas[model].get(team) if model in self.quotas else None
-        return quota is not None and self.held[model, team] + gpus <= quota.guaranteed
+    def _left_of_guarantees(self, team: str) -> dict[str, int]:
+        """The GPUs, by model, that the team's guarantees leave, where there are any."""
+        left = (
+            (model, quotas[team].guaranteed - self.held[model, team])
+            for model, quotas in self.quotas.items()
+            if team in quotas
+        )
+        return {model: gpus for model, gpus in left if gpus > 0}
 
     def _ask_again(self) -> None:
         """Keep for teams that gave GPUs back what their guarantees have room for by now."""
@@ -252,7 +274,7 @@ class Ledger:
 
 
 def _models(option: Option) -> tuple[str, str]:
-    return option.gpu_model, ALL_MODELS
+    return option.config.gpu_model, ALL_MODELS
 
 
 def _gpu_s(job: JobInfo, option: Option) -> float:
