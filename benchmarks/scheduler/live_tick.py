@@ -1,7 +1,7 @@
 """Time and queries of one turn of the live loop.
 
 python benchmarks/scheduler/live_tick.py [--jobs 1000] [--nodes 100] [--policy fifo] [--teams 0]
-    [--ran-s 0] [--repeats 15]
+    [--ran-s 0] [--leave] [--repeats 15]
 Bars on PostgreSQL, where a loop costs 500 ms: 200 ms a tick, 50 ms a start.
 
 The time by the clock includes reads and writes of the database; CPU time is that of this process, without the
@@ -10,7 +10,8 @@ down. First all GPUs are given to jobs, which says what applying a start costs. 
 reason: first nothing changes; then one job is new in each tick. Each is measured with decisions being kept
 (bar: a tenth slower) and without, in turns. With teams each has a quota, and jobs belong to them in turn.
 Jobs that have run for some minutes (--ran-s) are stopped by `las` and `tiresias` for those that wait, so that
-each tick hands GPUs over.
+each tick hands GPUs over. No agent takes part: jobs that are stopped never leave, unless they do before the
+next tick (--leave), which then starts the jobs for which they were stopped, too.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ def main() -> None:
     parser.add_argument("--policy", default="fifo")
     parser.add_argument("--teams", type=int, default=0)
     parser.add_argument("--ran-s", type=float, default=0.0)
+    parser.add_argument("--leave", action="store_true")
     parser.add_argument("--repeats", type=int, default=15)
     options = parser.parse_args()
     from tests.harness.servers import Postgres
@@ -92,10 +94,10 @@ def measure(options: argparse.Namespace) -> None:
     for jobs in (options.jobs // 10, options.jobs):
         keep_waiting(jobs)
         for what, change in (("nothing changes", lambda: None), ("one job is new", one_is_new)):
-            (kept, queries), (bare, _) = ticks(change, options.repeats)
+            (kept, queries, started), (bare, *_) = ticks(change, options.repeats, leave=options.leave)
             print(
                 f"{options.policy}: {jobs} queued jobs, {options.nodes} nodes, {what}: {kept} a tick,"
-                f" {queries} queries; {bare} if no decision is kept",
+                f" {queries} queries, {started} starts; {bare} if no decision is kept",
                 flush=True,
             )
 
@@ -176,8 +178,20 @@ def one_is_new() -> None:
     Job.objects.filter(pk__in=some).update(wait_code="", wait_text="")
 
 
-def ticks(change: Callable[[], None], repeats: int) -> list[tuple[Timed, int]]:
-    """Median times and number of queries of a tick after a change.
+def stopped_jobs_leave() -> None:
+    """The agents of jobs that are being stopped have saved their work."""
+    from portal.clock import database_now
+    from scheduler.models import Attempt
+    from scheduler.services.jobs.attempts import end_attempt
+    from scheduler.states import JobState, Outcome
+
+    live = Attempt.objects.filter(ended_at__isnull=True, job__state=JobState.STOPPING)
+    for attempt in live.select_related("job"):
+        end_attempt(attempt=attempt, outcome=Outcome.STOPPED, reason="", now=database_now())
+
+
+def ticks(change: Callable[[], None], repeats: int, *, leave: bool) -> list[tuple[Timed, int, int]]:
+    """Median times, number of queries and starts of a tick after a change.
 
     First with decisions being kept, then without.
     """
@@ -189,11 +203,13 @@ def ticks(change: Callable[[], None], repeats: int) -> list[tuple[Timed, int]]:
     kept = tick.record
     modes = (kept, lambda *_: None)
     times: tuple[list[Timed], list[Timed]] = ([], [])
-    queries = [0, 0]
+    queries, started = [0, 0], [0, 0]
     for number in range(repeats + 2):
         for mode, record in enumerate(modes):
             tick.record = record  # type: ignore[assignment]
             change()
+            if leave:
+                stopped_jobs_leave()
             if number == 0:  # writes the reasons once, and meets each option for the first time
                 tick.tick()
             elif number == 1:
@@ -202,10 +218,15 @@ def ticks(change: Callable[[], None], repeats: int) -> list[tuple[Timed, int]]:
                 queries[mode] = len(found)
             else:
                 began = Timed.now()
-                assert tick.tick().ran
+                report = tick.tick()
                 times[mode].append(Timed.since(began))
+                assert report.ran
+                started[mode] += report.started
     tick.record = kept
-    return [(Timed(*map(median, zip(*times[mode], strict=True))), queries[mode]) for mode in (0, 1)]
+    return [
+        (Timed(*map(median, zip(*times[mode], strict=True))), queries[mode], round(started[mode] / repeats))
+        for mode in (0, 1)
+    ]
 
 
 if __name__ == "__main__":
