@@ -72,7 +72,10 @@ def with_promises(attempts: Iterable[Attempt]) -> list[Attempt]:
 
 
 def options_kept_for(starts: Iterable[tuple[int, str, datetime]]) -> Mapping[Hashable, Option]:
-    """The options of pending starts, which are told by their number, their job and when they were made."""
+    """The options of pending starts.
+
+    starts: of each its number, its job and when it was made: a number alone may come again.
+    """
     return _of_pending_starts.of({start: start[0] for start in starts})
 
 
