@@ -11,6 +11,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from portal.clock import database_now
 from portal.ops.demo.build import PortalNotEmpty, build
 
+MOST_JOBS = 10_000
+
 
 class Command(BaseCommand):
     help = "Fill an EMPTY portal with two weeks of simulated people, nodes, jobs and predictors."
@@ -22,6 +24,8 @@ class Command(BaseCommand):
         parser.add_argument("--no-train", action="store_true", help="train no predictors: physics alone")
 
     def handle(self, *_: Any, **options: Any) -> None:
+        if not 1 <= options["jobs"] <= MOST_JOBS:
+            raise CommandError(f"--jobs must be from 1 to {MOST_JOBS:,}")
         password = options["password"] or secrets.token_urlsafe(12)
         train = not options["no_train"]
         if train:

@@ -2,6 +2,7 @@
 
 ArchiveError
 ├── NoFolder         the backup has no place
+├── NotOurs          another file has its place
 ├── BadArchive       the file is no archive of ours, or not what its manifest says
 ├── WrongPortal      a good archive that this portal cannot take: other database, newer version
 ├── NotEmpty         the portal holds something, and --force was not given
@@ -17,6 +18,10 @@ class ArchiveError(Exception):
 
 class NoFolder(ArchiveError):
     """The folder that shall take the backup is not there."""
+
+
+class NotOurs(ArchiveError):
+    """The file that the backup would replace is none."""
 
 
 class BadArchive(ArchiveError):

@@ -18,7 +18,7 @@ from typing import BinaryIO
 from django.conf import settings
 
 from portal.ops.backup import databases
-from portal.ops.backup.errors import NoFolder
+from portal.ops.backup.errors import NoFolder, NotOurs
 from portal.ops.backup.manifest import DATABASE, FOLDERS, NAME, Member, present
 
 
@@ -44,6 +44,8 @@ def write_archive(target: Path, *, now: datetime) -> Path:
     path = target / f"foretune-{now:%Y%m%d-%H%M%S}.tar" if target.is_dir() else target
     if not path.parent.is_dir():
         raise NoFolder(f"There is no folder {path.parent}: make it first, or name another.")
+    if path.exists() and not _is_archive(path):
+        raise NotOurs(f"{path} exists and is no backup: name another file, or a folder.")
     # Two backups at once do not meet, and the file is its owner's alone: password hashes, everybody's data.
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
     partial = Path(name)
@@ -56,6 +58,16 @@ def write_archive(target: Path, *, now: datetime) -> Path:
     finally:
         partial.unlink(missing_ok=True)
     return path
+
+
+def _is_archive(path: Path) -> bool:
+    """Did a backup write this file? Only such a one is replaced."""
+    try:
+        with tarfile.open(path) as tar:
+            first = tar.next()
+    except (tarfile.TarError, OSError):
+        return False
+    return first is not None and first.name == DATABASE
 
 
 def _write(file: BinaryIO, now: datetime) -> None:

@@ -25,8 +25,13 @@ class Command(BaseCommand):
         since = parse_datetime(options["since"]) if options["since"] else None
         if options["since"] and (since is None or since.tzinfo is None):
             raise CommandError("--since must be a date and time with its zone, e.g. 2026-01-31T00:00Z")
+        if not options["file"].name.endswith((".csv", ".csv.gz")):
+            raise CommandError(f"{options['file']}: name a file that ends in .csv or .csv.gz")
         rows = [_cells(job) for job in trace_jobs(past_jobs(since))]
-        files.write_rows(options["file"], COLUMNS, rows)
+        try:
+            files.write_rows(options["file"], COLUMNS, rows)
+        except OSError as failed:
+            raise CommandError(f"{options['file']} cannot be written: {failed.strerror}") from failed
         self.stdout.write(f"{counted(len(rows), 'job')} written to {options['file']}")
 
 

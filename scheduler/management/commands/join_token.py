@@ -11,6 +11,8 @@ from portal.clock import database_now
 from portal.node_package import BuildFailed, join_command
 from scheduler.services.nodes.register import create_join_token
 
+MOST_HOURS, MOST_USES = 8_760, 1_000  # a year; as over REST
+
 
 class Command(BaseCommand):
     help = "Print a join token for `foretune-node --portal URL --join TOKEN`; it is shown once."
@@ -22,8 +24,10 @@ class Command(BaseCommand):
         parser.add_argument("--as", dest="username", help="administrator in whose name (the first one)")
 
     def handle(self, *_: Any, **options: Any) -> None:
-        if options["hours"] <= 0 or options["uses"] < 1:
-            raise CommandError("--hours must be more than 0 and --uses 1 or more")
+        if not 0 < options["hours"] <= MOST_HOURS or not 1 <= options["uses"] <= MOST_USES:
+            raise CommandError(
+                f"--hours must be above 0 and at most {MOST_HOURS:,}, and --uses from 1 to {MOST_USES:,}"
+            )
         admins = get_user_model().objects.filter(is_staff=True, is_active=True).order_by("pk")
         if options["username"]:
             admins = admins.filter(username=options["username"])

@@ -12,6 +12,8 @@ from knowledge.core.domain.wording import counted
 from scheduler.models import Decision
 from scheduler.selectors.decisions import UnreadableDecision, replay_decision
 
+LARGEST = 2**63 - 1  # of a row's number
+
 
 class Command(BaseCommand):
     help = "Let the policy decide again from the kept input; fails unless every plan is identical."
@@ -53,6 +55,8 @@ class Command(BaseCommand):
 
 def _decisions(ids: list[int]) -> Iterator[Decision]:
     known = Decision.objects.order_by("pk")
+    if beyond := [one for one in ids if one > LARGEST]:
+        raise CommandError(f"No decision {beyond[0]} is kept: its number is wrong.")
     if missing := sorted(set(ids) - set(known.filter(pk__in=ids).values_list("pk", flat=True))):
         raise CommandError(
             f"No decision {missing[0]} is kept: its number is wrong, or it is older than DECISION_KEEP_DAYS"
