@@ -1,6 +1,6 @@
 """How close the GPUs of urgent jobs lie, by how running jobs are stopped for them.
 
-python benchmarks/scheduler/topology/topology.py [--seeds 6] [--hours 8] [--loads 0.8 0.95]
+python benchmarks/scheduler/topology/topology.py [--seeds 20] [--hours 8] [--loads 0.6 0.8 0.9 0.95]
 
 Eight nodes of eight GPUs without NVLink: two NUMA nodes of four GPUs each, one a socket. (Where a switch
 links all GPUs of a node, every arm is as close.) Batch jobs of 1, 2 and 4 GPUs make four fifths of the load,
@@ -169,9 +169,9 @@ def decision_s() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--hours", type=float, default=8)
-    parser.add_argument("--loads", type=float, nargs="+", default=[0.8, 0.95])
+    parser.add_argument("--loads", type=float, nargs="+", default=[0.6, 0.8, 0.9, 0.95])
     options = parser.parse_args()
     names = (
         "reach, %",
