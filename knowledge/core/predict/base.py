@@ -99,6 +99,20 @@ def _interval(value: float, low: float, high: float) -> Interval:
     )
 
 
+def peaks_of_usual(configs: Sequence[Config], c: ConfigTable, catalogue: Catalogue) -> dict[int, Array]:
+    """Return the peaks by usual values of what is not stated, by row.
+
+    Rows that state everything are absent.
+    """
+    variants = {row: stack.usual_variants(x) for row, x in enumerate(configs) if stack.unstated(x)}
+    if not variants:
+        return {}
+    padded = [float(c.padded[row]) for row, some in variants.items() for _ in some]
+    table = columns([x for some in variants.values() for x in some], catalogue, padded)
+    ends = np.cumsum([len(some) for some in variants.values()])
+    return dict(zip(variants, np.split(cost_model.memory(table).total, ends[:-1]), strict=True))
+
+
 def p_fits(c: ConfigTable) -> Array:
     """Probability that a configuration fits, from the memory prior alone."""
     return fit_probability(cost_model.fits(c) * cost_model.MEMORY_MARGIN, cost_model.MEMORY_MARGIN)
@@ -143,7 +157,7 @@ class PriorPredictor(BasePredictor):
         rate, memory = stated_rate(c), cost_model.memory(c).total
         p_valid = fit_probability(c.memory / memory, cost_model.MEMORY_MARGIN)
         low, high = memory.copy(), memory.copy()
-        for row, peaks in self._peaks_of_usual(configs, c).items():
+        for row, peaks in peaks_of_usual(configs, c, self.catalogue).items():
             p_valid[row] = fit_probability(c.memory[row] / peaks, cost_model.MEMORY_MARGIN).mean()
             low[row], high[row] = min(low[row], peaks.min()), max(high[row], peaks.max())
         factor = np.exp(cost_model.Z_80 * cost_model.spread(c))
@@ -159,19 +173,6 @@ class PriorPredictor(BasePredictor):
             source=[Source.PRIOR] * len(configs),
             outside=np.zeros(len(configs), dtype=bool),
         )
-
-    def _peaks_of_usual(self, configs: Sequence[Config], c: ConfigTable) -> dict[int, Array]:
-        """Return the peaks by usual values of what is not stated, by row.
-
-        Rows that state everything are absent.
-        """
-        variants = {row: stack.usual_variants(x) for row, x in enumerate(configs) if stack.unstated(x)}
-        if not variants:
-            return {}
-        padded = [float(c.padded[row]) for row, some in variants.items() for _ in some]
-        table = columns([x for some in variants.values() for x in some], self.catalogue, padded)
-        ends = np.cumsum([len(some) for some in variants.values()])
-        return dict(zip(variants, np.split(cost_model.memory(table).total, ends[:-1]), strict=True))
 
     def covariance(self, configs: Sequence[Config], c: ConfigTable) -> Array:
         variance = cost_model.spread(c) ** 2

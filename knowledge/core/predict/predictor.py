@@ -26,6 +26,9 @@ from knowledge.core.predict.base import (
     BasePredictor,
     PredictionBatch,
     PriorPredictor,
+    fit_probability,
+    p_fits,
+    peaks_of_usual,
 )
 from knowledge.core.predict.error_kernel import ErrorKernel
 from knowledge.core.predict.exact_matches import Observations
@@ -82,7 +85,7 @@ class LearnedPredictor(BasePredictor):
         if kind not in self.knowledge:
             return PriorPredictor(catalogue=self.catalogue).score(configs, c)
         with estimators.one_thread():
-            return _learned(self.knowledge[kind], configs, c)
+            return _learned(self.knowledge[kind], configs, c, self.catalogue)
 
     def covariance(self, configs: Sequence[Config], c: ConfigTable) -> Array:
         """Return the covariance of the errors of ln θ on one GPU model, shape (n, n).
@@ -234,7 +237,9 @@ def _taken(scores: PredictionBatch, rows: Array) -> PredictionBatch:
     )
 
 
-def _learned(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:
+def _learned(
+    knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable, catalogue: Catalogue
+) -> PredictionBatch:
     X = features.matrix(configs, c, knowledge.vocabulary)
     seen = knowledge.seen
     unseen_model, unseen_gpu = seen.unseen_model(c), seen.unseen_gpu(configs, c)
@@ -256,18 +261,27 @@ def _learned(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable) 
         wary = foreign | bool(knowledge.own_peaks.models)
         suspected = np.where(wary, np.maximum(memory, suspected), memory)
         memory_width = np.where(foreign, np.maximum(memory_width, np.exp(MEMORY_WIDTH)), memory_width)
+    low, high, fits = memory / memory_width, memory * memory_width, p_fits(c)
+    strange = np.flatnonzero(foreign)
+    usual = peaks_of_usual([configs[int(row)] for row in strange], c.take(strange), catalogue)
+    for place, peaks in usual.items():
+        row = strange[place]
+        low[row] = min(low[row], peaks.min() / memory_width[row])
+        high[row] = max(high[row], peaks.max() * memory_width[row])
+        of_usual = fit_probability(c.memory[row] / peaks, cost_model.MEMORY_MARGIN)
+        fits[row] = min(fits[row], of_usual.mean())
     unfamiliar = outside | unseen_model | knowledge.rate.scarce(configs)
     doubtful = unfamiliar | foreign | seen.beyond_reach(configs, c)
     doubted = suspected / np.where(seen.untried_setting(configs, c), 1.0, PREDICTION_MARGIN)
-    p_valid = run_probability(knowledge, configs, c, np.where(doubtful, doubted, 0.0), foreign)
+    p_valid = run_probability(knowledge, configs, c, fits, np.where(doubtful, doubted, 0.0), foreign)
     return PredictionBatch(
         p_valid=np.where(unfamiliar, reassured(p_valid, suspected / c.memory), p_valid),
         rate=rate,
         rate_low=rate / width,
         rate_high=rate * width,
         memory=memory,
-        memory_low=memory / memory_width,
-        memory_high=memory * memory_width,
+        memory_low=low,
+        memory_high=high,
         source=[Source.MODEL] * len(configs),
         outside=outside,
     )

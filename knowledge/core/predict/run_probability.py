@@ -12,7 +12,7 @@ from knowledge.core.domain.types import Config
 from knowledge.core.model import features
 from knowledge.core.model.estimators import SUREST
 from knowledge.core.model.fitted_model import FittedModel, pressure
-from knowledge.core.predict.base import MEASURED_MARGIN, MIN_P_VALID, fit_probability, p_fits
+from knowledge.core.predict.base import MEASURED_MARGIN, MIN_P_VALID, fit_probability
 
 # Of unfamiliar runs nearly sure to fit whose prediction leaves a fifth of the memory free, 61 of 63 ran
 # (models and GPUs left out of training): as many as a recommendation asks for.
@@ -20,7 +20,12 @@ NEARLY_SURE, ROOM = 0.85, 0.8
 
 
 def run_probability(
-    knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable, doubtful: Array, foreign: Mask
+    knowledge: FittedModel,
+    configs: Sequence[Config],
+    c: ConfigTable,
+    fits: Array,
+    doubtful: Array,
+    foreign: Mask,
 ) -> Array:
     """Return the classifier's probabilities.
 
@@ -28,10 +33,10 @@ def run_probability(
     probabilities are pooled with those of stated physics. Where little or nothing was measured, the memory
     predictions may lower them.
 
+    fits: probabilities to fit by stated physics, (n,).
     doubtful: bytes of one GPU that such rows are suspected to need, 0 for the others.
     foreign: rows of software that history does not have.
     """
-    fits = p_fits(c)
     if knowledge.validity is None:
         return fits
     X = features.validity_matrix(configs, c, pressure(knowledge.memory, c))

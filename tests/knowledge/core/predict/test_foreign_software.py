@@ -20,7 +20,7 @@ from knowledge.core.predict.predictor import MEMORY_WIDTH, LearnedPredictor
 from knowledge.core.predict.run_probability import pooled
 from tests.knowledge.conftest import CATALOGUE
 from tests.knowledge.core.predict.test_our_trainer import THEIRS, against_physics, history
-from tests.knowledge.core.predict.test_peak_correction import OTHER, config, scores
+from tests.knowledge.core.predict.test_peak_correction import OTHER, PRIOR, config, scores
 
 ASKED = config(batch=3, gpu=OTHER)
 probabilities = st.floats(SUREST, 1 - SUREST)
@@ -48,6 +48,16 @@ def test_the_interval_of_software_that_is_new_is_that_of_physics_at_least() -> N
     width = np.log(found.memory_high / found.memory)
     assert width[1] >= MEMORY_WIDTH
     assert width[1] >= width[0]
+
+
+def test_what_new_software_leaves_unsaid_is_as_unsure_as_by_physics_alone() -> None:
+    """Whether scores of 4,096 tokens are held decides if it fits."""
+    long = replace(ASKED, tokens_per_sample=4096, gradient_checkpointing=False, software="rival 1.2")
+    silent = replace(long, flash_attention=None)
+    prior, found = (scores(one, [long, silent]) for one in (PRIOR, learnt(1.0)))
+    assert (prior.p_valid >= MIN_P_VALID).tolist() == [True, False]
+    assert (found.p_valid >= MIN_P_VALID).tolist() == [True, False]
+    assert found.memory_high[1] >= prior.memory_high[1] > 1.5 * found.memory_high[0]
 
 
 def test_what_history_holds_beyond_physics_makes_new_software_no_surer_to_run() -> None:
