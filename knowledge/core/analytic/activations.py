@@ -23,6 +23,7 @@ SCALED_LOGITS = frozenset(
 WIDE_LOGITS = frozenset({"granitemoe", "granitemoeshared", "granitemoehybrid", "granite4-dense"})
 # Of these, those whose loss fms-acceleration's fused kernels leave as it is.
 UNFUSED_LOSS = frozenset({"granitemoe"})
+OVERWRITTEN = 4.0  # bytes of a logit that their loss does without (its `Fast_CrossEntropyLoss`)
 SEGMENT = 2 * 2**20  # bytes that the allocator rounds large segments up to
 # Families whose experts work one after the other, each on its tokens (transformers 4.45 to 4.55).
 IN_TURN = frozenset({"mixtral", "olmoe", "qwen3_moe"})
@@ -32,21 +33,21 @@ CAST_POWER = 6.0  # bytes of an input that autocast on GPUs keeps more where it 
 def of_layer(c: ConfigTable) -> Array:
     """Return the bytes of a token that one layer keeps without checkpointing, (n,)."""
     kept = _kept(c)
-    compute, residual, attending = compute_bytes(c), residual_bytes(c), attention_bytes(c)
-    learnt = residual * kept["learnt"] + compute * kept["learnt_heads"] + 4 * kept["learnt_float32"]
+    compute, attending = compute_bytes(c), attention_bytes(c)
     attention = np.where(c.eager, kept["eager_attention"], kept["attention"] + kept["outputs"])
     copied = np.where(c.repeated, 1.0, c.windowed)  # kernels share keys between heads without a mask alone
-    attention += np.where(c.eager, 0.0, 2 * (c.queries - c.keys) * copied + c.tokens * c.windowed)
+    attention += np.where(c.eager, 0.0, _of_repeats(c) * copied + c.tokens * c.windowed)
     attention -= np.where(c.lifted & ~c.eager, kept["views"], 0.0)  # cast, which frees what they lie in
     found: Array = (
-        4 * kept["float32"]
+        _root_mean_squares(c, kept)
         + _norm_inputs(c, kept)
-        + np.where(c.adapter, 0.0, learnt)
+        + np.where(c.adapter, 0.0, _of_learnt_norms(c, kept))
         + _linear_inputs(c, kept)
         + attending * attention
         + compute * kept["mlp"]
         + np.where(c.cast_norms & (compute == 2), CAST_POWER * kept["cast_powers"], 0.0)
         + _of_experts(c, kept)
+        + _of_dropout(c, kept)
         + np.where(c.eager, _scores(c, attending, kept["capped"]), 4 * c.heads)
     )
     return litgpt.instead(c, found, litgpt.of_layer)
@@ -78,8 +79,14 @@ def in_work(c: ConfigTable, layer: Array) -> Array:
 
 
 def in_forward(c: ConfigTable, layer: Array) -> Array:
-    """Bytes that one layer holds while it goes forward, with nothing kept for later."""
-    return in_work(c, layer - (1 - _at_once(c)) * _of_experts(c, _kept(c)))
+    """Bytes that one layer holds while it goes forward, with nothing kept for later.
+
+    Its most is within the MLP, when what attention worked with is gone.
+    """
+    kept = _kept(c)
+    later = (1 - _at_once(c)) * _of_experts(c, kept) + _of_dropout(c, kept)
+    later += np.where(c.repeated_flash, attention_bytes(c) * _of_repeats(c), 0.0)
+    return in_work(c, layer - later - np.where(c.adapter, 0.0, _for_learning(c, kept)))
 
 
 def of_logits(c: ConfigTable) -> Array:
@@ -92,6 +99,7 @@ def of_logits(c: ConfigTable) -> Array:
     few = np.minimum(c.peak_tokens, positions_at_once(c.vocab))
     positions = np.where(c.chunked, few, c.peak_tokens)
     blocks = 2.0 * np.where(c.chunked | c.float32 | c.cpu, 0.0, np.where(_scales_logits(c), 2.0, 1.0))
+    blocks = blocks - np.where(_overwrites_logits(c), OVERWRITTEN, 0.0)
     kept: Array = (BYTES_PER_LOGIT + blocks) * c.vocab * positions + np.where(c.upcast, 2.0 * c.head, 0.0)
     return litgpt.instead(c, kept + _of_shifted_copy(c), litgpt.of_logits)
 
@@ -130,7 +138,7 @@ def attention_bytes(c: ConfigTable) -> Array:
 
 def residual_bytes(c: ConfigTable) -> Array:
     """Bytes of a number of the residual stream, as wide as the stored weights."""
-    return np.where(c.float32 | c.lifted | (c.autocast & ~c.adapter) | c.widened, 4.0, 2.0)
+    return np.where(c.float32 | c.lifted | (c.autocast & ~c.adapter), 4.0, 2.0)
 
 
 def _kept(c: ConfigTable) -> dict[str, Array]:
@@ -143,6 +151,21 @@ def _of_experts(c: ConfigTable, kept: dict[str, Array]) -> Array:
     return found
 
 
+def _of_learnt_norms(c: ConfigTable, kept: dict[str, Array]) -> Array:
+    """Bytes of a token from which the weights of norms learn."""
+    narrow = residual_bytes(c) * kept["learnt"] + compute_bytes(c) * kept["learnt_heads"]
+    found: Array = narrow + 4 * kept["learnt_float32"]
+    return found
+
+
+def _for_learning(c: ConfigTable, kept: dict[str, Array]) -> Array:
+    """Bytes of a token that all weights learn from, and adapters alone do not."""
+    inputs = kept["inputs"] - c.hidden + kept["product"]
+    experts = (kept["experts"] - kept["frozen_experts"]) * _at_once(c)
+    found: Array = _of_learnt_norms(c, kept) + compute_bytes(c) * inputs + residual_bytes(c) * experts
+    return found
+
+
 def _at_once(c: ConfigTable) -> Array:
     """The share of the chosen experts' work that a layer does at once.
 
@@ -152,9 +175,46 @@ def _at_once(c: ConfigTable) -> Array:
     return np.where(in_turn, 1 / np.maximum(c.experts, 1.0), 1.0)
 
 
+def _overwrites_logits(c: ConfigTable) -> Mask:
+    """Whether the loss of fused kernels gives gradients in place of its logits.
+
+    It shifts them by a position, which copies those of several samples, and leaves the blocks as many.
+    """
+    found: Mask = c.fused & ~c.chunked & ~c.float32 & ~c.family.among(UNFUSED_LOSS) & (c.batch == 1)
+    return found
+
+
 def _scales_logits(c: ConfigTable) -> Mask:
     """Whether logits are divided or multiplied by a number, which gives new ones."""
     return c.family.among(SCALED_LOGITS)
+
+
+def _root_mean_squares(c: ConfigTable, kept: dict[str, Array]) -> Array:
+    """Bytes of a token that norms by root mean squares keep: a copy in float32.
+
+    Fused kernels keep the input as it is, which a checkpointed layer has of its first norm anyway.
+    """
+    inputs = kept["float32"] - np.where(c.checkpointing, c.hidden, 0.0)
+    found: Array = np.where(c.fused, residual_bytes(c) * np.maximum(inputs, 0.0), 4 * kept["float32"])
+    return found
+
+
+def _of_dropout(c: ConfigTable, kept: dict[str, Array]) -> Array:
+    """Bytes of a token that dropout before adapters keeps.
+
+    For each, a mask of one byte and what is left. Without it, layers that read the stream share their input
+    where nothing casts it.
+    """
+    own = kept["copies"] + kept["result"] + kept["product"]
+    shared = np.where(c.autocast & ~c.float32 & (~c.quantized | c.lifted), own, kept["inputs"])
+    found: Array = np.where(c.dropout, own + attention_bytes(c) * np.maximum(own - shared, 0.0), 0.0)
+    return found
+
+
+def _of_repeats(c: ConfigTable) -> Array:
+    """Elements by which a token's keys and values of all heads exceed shared ones."""
+    found: Array = 2 * (c.queries - c.keys)
+    return found
 
 
 def _norm_inputs(c: ConfigTable, kept: dict[str, Array]) -> Array:

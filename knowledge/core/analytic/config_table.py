@@ -55,10 +55,13 @@ class ConfigTable:
     upcast: Mask  # what quantisation leaves out is float32
     cast_norms: Mask  # layer norms and powers are computed in float32
     lifted: Mask  # so, or by autocast, is the stream between layers on 4-bit weights
-    widened: Mask  # FSDP computes with float32 between layers
+    held_inputs: Mask  # FSDP's hooks hold inputs of frozen layers, and gradients, to a backward pass's end
     ours: Mask  # our trainer: its optimiser is fused, and every micro-step reduces what FSDP shards
     windowed: Array  # share of layers whose window is a mask
+    dropout: Mask  # adapters drop a share of their input
+    repeated_flash: Mask  # keys and values are copied so for a kernel that needs no copies
     repeated: Mask  # keys and values are copied for all heads, as by kernels of GPUs before Ampere
+    whole_scales: Mask  # FSDP leaves the scales of 4-bit weights whole
     kept_inputs: Mask  # 4-bit layers keep their inputs, adapters or not
     litgpt: Mask  # LitGPT's own models and loop, in 16 bits
     counting: Mask  # tokens predicted right are counted by a copy of the logits
@@ -195,10 +198,13 @@ def columns(
         upcast=np.array([stack.upcasts(c) for c in configs], dtype=bool),
         cast_norms=np.array([stack.casts_norms(c) for c in configs], dtype=bool),
         lifted=np.array([stack.lifts(c, catalogue) for c in configs], dtype=bool),
-        widened=np.array([stack.widens(c) for c in configs], dtype=bool),
+        held_inputs=np.array([stack.holds_inputs(c) for c in configs], dtype=bool),
         ours=np.array([stack.is_ours(c) for c in configs], dtype=bool),
         windowed=np.array([stack.windowed(c, models[c.model_name]) for c in configs], dtype=float),
+        dropout=np.array([stack.drops_out(c) for c in configs], dtype=bool),
+        repeated_flash=np.array([stack.repeats_for_flash(c, catalogue) for c in configs], dtype=bool),
         repeated=np.array([stack.repeats(c, catalogue) for c in configs], dtype=bool),
+        whole_scales=np.array([stack.keeps_scales(c) for c in configs], dtype=bool),
         kept_inputs=np.array([stack.keeps_inputs(c) for c in configs], dtype=bool),
         litgpt=np.array([stack.is_litgpt(c) for c in configs], dtype=bool),
         counting=np.array([stack.counts_accuracy(c) for c in configs], dtype=bool),

@@ -137,7 +137,7 @@ def memory(c: ConfigTable) -> Memory:
     copies = np.maximum(gathered.of_step(c, stored), of_start) - forward - logits - cached
     context = np.where(c.cpu, CPU_CONTEXT_BYTES, CONTEXT_BYTES + CONTEXT_SHARE * c.memory)
     whole = Memory(
-        weights=(weights + held_weights.of_towers(c)) / c.shards,
+        weights=(weights + held_weights.of_towers(c)) / c.shards + held_weights.of_scales(c),
         gradients=gradients / c.shards,
         optimizer=states / c.shards,
         activations=forward + litgpt.instead(c, np.zeros(len(c)), litgpt.of_former),
@@ -215,7 +215,10 @@ def _activation_bytes(c: ConfigTable, layer: Array, working: Array, logits: Arra
     """
     boundaries = activations.of_boundary(c) * c.layers * c.peak_tokens
     dequantized = np.where(c.quantized, activations.attention_bytes(c) * c.hidden * c.expert_width, 0.0)
-    again = working + activations.of_mlp_gradients(c) * c.peak_tokens + dequantized
+    # Of what a checkpointed layer gave, or by a pass's end of all inputs that FSDP holds but the first one.
+    gradients = np.where(c.held_inputs, c.layers - 1, np.where(c.checkpointing, 1.0, 0.0))
+    given = activations.of_boundary(c) * gradients
+    again = working + (activations.of_mlp_gradients(c) + given) * c.peak_tokens + dequantized
     beyond = np.maximum(0.0, again - logits)
     kept: Array = np.where(c.checkpointing, boundaries, c.layers * layer * c.peak_tokens) + beyond
     return kept

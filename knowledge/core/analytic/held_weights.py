@@ -19,6 +19,15 @@ def of_model(c: ConfigTable) -> Array:
     return np.where(c.adapter, frozen, stored_bytes(c) * c.parameters)
 
 
+def of_scales(c: ConfigTable) -> Array:
+    """Return the bytes of scales of 4-bit weights beyond a GPU's share of them, (n,).
+
+    bitsandbytes keeps them beside the parameters, which FSDP shards alone.
+    """
+    whole = (QUANTIZED_BYTES - 0.5) * c.blocks * (1 - 1 / c.shards)
+    return np.where(c.whole_scales, whole, 0.0)
+
+
 def stored_bytes(c: ConfigTable) -> Array:
     """Return the bytes of a weight that learns, as it is stored, (n,)."""
     return np.where(c.fsdp, np.where(c.state_bytes == 16, 4.0, 2.0), activations.residual_bytes(c))

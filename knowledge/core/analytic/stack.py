@@ -19,9 +19,10 @@ STATE_BYTES = {"adamw-fp32": 16.0, "adamw-bf16": 8.0, "adamw-8bit": 6.0, PAGED: 
 UNKNOWN_SOFTWARE = "unknown"
 LITGPT = "LitGPT"
 FREEING = (0, 43, 2)  # bitsandbytes from here on keeps no input of a 4-bit layer (its pull request 1270)
-WIDENING = "fms-acceleration"  # software whose FSDP keeps float32 between layers, as its peaks tell
 # fms-hf-tuning takes a TRL from here on (0.15 and later) that counts how many tokens are predicted right.
 COUNTING = (2, 8)
+NEWER_MISTRAL = (2, 5)  # fms-hf-tuning whose transformers may be 4.48 or later
+REPEATING = frozenset({"mistral", "mixtral"})
 # The usual values of settings that memory depends on. An attention of None is fused, as the GPU has it.
 USUAL: Mapping[str, tuple[Any, ...]] = {
     "optimizer_state": ("adamw-fp32", "adamw-bf16"),
@@ -75,14 +76,25 @@ def counts_accuracy(config: Config) -> bool:
     TRL shifts them by one position, which leaves a batch of one sample where it is. LLMFineTuningBench names
     its software, fms-hf-tuning, by version alone.
     """
+    version = _tuning_version(config)
+    return version is not None and version >= COUNTING and config.per_device_batch_size > 1
+
+
+def _tuning_version(config: Config) -> tuple[int, int] | None:
+    """The version of fms-hf-tuning, if that ran it."""
     version = re.fullmatch(r"(?:fms-hf-tuning )?(\d+)\.(\d+)(?:\.\d+)*", config.software or "")
-    counting = version is not None and tuple(map(int, version.groups())) >= COUNTING
-    return counting and config.per_device_batch_size > 1
+    return None if version is None else (int(version[1]), int(version[2]))
 
 
 def in_4_bits(config: Config) -> bool:
     """Tell whether the base model is quantised."""
     return config.method in config_space.QUANTIZED or config.quantization not in (None, "none")
+
+
+def keeps_scales(config: Config) -> bool:
+    """Tell whether each GPU has the scales of all weights in 4 bits."""
+    theirs = config.quantization in (None, "bnb-4bit")
+    return is_fsdp(config) and in_4_bits(config) and config.method == "qlora" and theirs
 
 
 def upcasts(config: Config) -> bool:
@@ -114,13 +126,15 @@ def casts_norms(config: Config) -> bool:
     return is_ours(config) and config.precision != "float32" and config.gpu_model != "cpu"
 
 
-def widens(config: Config) -> bool:
-    """Tell whether FSDP keeps float32 between layers, as autocast makes it.
+def holds_inputs(config: Config) -> bool:
+    """Tell whether FSDP holds checkpointed inputs to a backward pass's end.
 
-    Its own mixed precision does not. Nor does it where all is in 16 bits, optimiser states and all.
+    Its hook on a frozen layer keeps the graph of the layer's inputs (PyTorch's `register_multi_grad_hook`).
+    With the older variant of checkpointing, around the layer, these are leaves, and have gradients. So it was
+    with transformers before 4.52 where nobody chose the other variant.
     """
-    plain = config.method == "full" and config.optimizer_state == "adamw-bf16"
-    return is_fsdp(config) and not plain and (config.software or "").startswith(WIDENING)
+    frozen = is_fsdp(config) and config.method in config_space.ADAPTERS
+    return frozen and uses_fms_acceleration(config) and config.gradient_checkpointing is not False
 
 
 def attends_eagerly(config: Config, *, alone: bool) -> bool:
@@ -149,7 +163,35 @@ def repeats(config: Config, catalogue: Catalogue) -> bool:
     """
     sheet = catalogue.gpu(config.gpu_model)
     without = sheet.bf16_flops is None or config.precision == "float32"
-    return sheet.vendor == "NVIDIA" and without and config.flash_attention is not True
+    alone = sheet.vendor == "NVIDIA" and without and config.flash_attention is not True
+    return alone or repeats_for_flash(config, catalogue)
+
+
+def repeats_for_flash(config: Config, catalogue: Catalogue) -> bool:
+    """Tell whether it does so for a kernel that needs no copies.
+
+    Mistral and Mixtral did in transformers before 4.48 (`MistralFlashAttention2`), which fms-hf-tuning took
+    up to 2.4, and fms-acceleration with it.
+    """
+    version = _tuning_version(config)
+    older = uses_fms_acceleration(config) or (version is not None and version < NEWER_MISTRAL)
+    repeating = catalogue.model(config.model_name).architecture in REPEATING
+    return older and repeating and config.flash_attention is True
+
+
+def drops_out(config: Config) -> bool:
+    """Tell whether adapters drop a share of their input.
+
+    fms-hf-tuning does unless told otherwise (0.05 in `peft_config.py`; the scenarios of fms-acceleration ask
+    for 0.1).
+    """
+    adapted = config.method in config_space.ADAPTERS and not is_ours(config)
+    return adapted and (uses_fms_acceleration(config) or _tuning_version(config) is not None)
+
+
+def uses_fms_acceleration(config: Config) -> bool:
+    """Tell whether the benchmarks of fms-acceleration ran it."""
+    return (config.software or "").startswith("fms-acceleration")
 
 
 def placement(config: Config) -> str:

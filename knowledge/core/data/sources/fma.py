@@ -68,7 +68,7 @@ def _config(cells: Cells) -> Config:
         lora_alpha=cells.whole("lora_alpha", 1),
         target_modules=adapted_layers.placement(cells.text("target_modules") or ""),
         optimizer_state=_optimizer(cells, method, gpus),
-        unquantized_float32=kernels == "baseline-peft-bnb" if method == "qlora" else None,
+        unquantized_float32=kernels == "baseline-peft-bnb" and gpus == 1 if method == "qlora" else None,
         flash_attention=True,
         gradient_checkpointing=True,
         fast_kernels="foak" in kernels,
