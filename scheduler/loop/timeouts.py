@@ -49,14 +49,18 @@ def enforce_all(epoch: Epoch, web: Reachability, now: datetime) -> None:
 def cancel_what_cannot_start(epoch: Epoch, now: datetime, budget: TickBudget) -> None:
     """Cancel jobs that come after the success of one that ended otherwise.
 
-    The jobs after those are cancelled in the next ticks.
+    So are the jobs after those in turn, as many as a tick may.
     """
-    for dependency in hopeless().order_by("?")[: settings.CHANGES_PER_TICK]:
-        if not budget.allows():
-            return
-        with leadership.row(epoch, job=dependency.job_id):
-            cancel_hopeless(dependency, now=now)
-            budget.spend()
+    changed = True
+    while changed:
+        changed = False
+        for dependency in hopeless().order_by("?")[: settings.CHANGES_PER_TICK]:
+            if not budget.allows():
+                return
+            with leadership.row(epoch, job=dependency.job_id):
+                cancel_hopeless(dependency, now=now)
+                budget.spend()
+                changed = True
 
 
 def enforce(epoch: Epoch, web: Reachability, now: datetime, budget: TickBudget) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -17,7 +18,7 @@ from scheduler.services.jobs.arrays import submit_array
 from scheduler.services.jobs.dependencies import After
 from scheduler.services.jobs.objectives import objective_of
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
-from scheduler.states import DependencyKind, WaitState
+from scheduler.states import DependencyKind, JobState, WaitState
 from tests.harness import world
 from tests.harness.invariants import assert_sound
 
@@ -81,6 +82,18 @@ def test_what_follows_a_job_that_fails_is_cancelled_down_the_line() -> None:
     assert f"after {second.pk} had succeeded, which has been cancelled" in third.events.last().reason
     tick()
     assert wait_of(anyway) == ("assigned", "")
+    assert_sound()
+
+
+def test_a_long_chain_is_cancelled_as_far_as_a_tick_may(settings: Any) -> None:
+    settings.CHANGES_PER_TICK = 5
+    chain = [world.job()]
+    for _ in range(7):
+        chain.append(world.job(owner=chain[0].owner, after=[After(chain[-1])]))
+    cancel_job(job=chain[0], actor=None, now=database_now())
+    for cancelled in (6, 8):
+        tick()
+        assert Job.objects.filter(state=JobState.CANCELLED).count() == cancelled
     assert_sound()
 
 
