@@ -53,6 +53,13 @@ class PolicyForm(StyledForm):
             for parameter in parameters_of(POLICIES[name])
         }
 
+    def clean(self) -> dict[str, Any]:
+        """Forget what is wrong about policies that are not chosen: nobody sees their fields."""
+        own = f"{self.cleaned_data.get('name')}."
+        for field in [name for name in self.errors if "." in name and not name.startswith(own)]:
+            del self.errors[field]
+        return self.cleaned_data
+
     def of_policy(self, name: str) -> list[forms.BoundField]:
         """The fields of the parameters of one policy."""
         return [self[field] for field in self.fields if field.startswith(f"{name}.")]
