@@ -54,7 +54,7 @@ class PolicyForm(StyledForm):
         }
 
     def clean(self) -> dict[str, Any]:
-        """Forget what is wrong about policies that are not chosen: nobody sees their fields."""
+        """Forget what is wrong about policies not chosen: nobody sees their fields."""
         own = f"{self.cleaned_data.get('name')}."
         for field in [name for name in self.errors if "." in name and not name.startswith(own)]:
             del self.errors[field]
