@@ -7,6 +7,8 @@ alone. The head, routers and the experts they choose from stay as they are.
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import importlib.util
 from collections.abc import Iterator
 from typing import Any
@@ -58,13 +60,44 @@ def with_adapter(model: Any, order: TrainingSpec, reach: Reach | None) -> Any:
         task_type="CAUSAL_LM",
     )
     try:
-        adapted = get_peft_model(model, config)
+        mistaken = taken_for_experts(model, config)
+        with _names_taken_literally(model) if mistaken else contextlib.nullcontext():
+            adapted = get_peft_model(model, config)
     except ValueError as wrong:  # of architectures that are no transformers, as Mamba
         raise TrainError(
             f"LoRA does not fit {order.spec.model}; choose the method full. ({wrong})"
         ) from wrong
-    adapted.peft_config["default"].base_model_name_or_path = order.spec.model
+    written = adapted.peft_config["default"]
+    written.base_model_name_or_path = order.spec.model
+    if mistaken:  # so that peft, when it reads the adapter, leaves these names alone too
+        written.target_modules = set(adapted_layers) - mistaken
+        written.target_parameters = sorted(f"{name}.weight" for name in mistaken)
     return adapted
+
+
+def taken_for_experts(model: Any, config: Any) -> set[str]:
+    """Return the layers that peft would swap for all the routed experts.
+
+    In many mixtures (DeepSeek's, GLM's, ...) it takes each `gate_proj`, `up_proj` and `down_proj`, also of
+    shared experts and of dense layers, for an expert as earlier versions of transformers had them.
+    config: of an adapter, with the layers by their full names.
+    """
+    from peft.utils.transformers_weight_conversion import convert_peft_config_for_transformers
+
+    swapped = copy.deepcopy(config)
+    convert_peft_config_for_transformers(swapped, model, None)
+    return set(config.target_modules) - set(swapped.target_modules)
+
+
+@contextlib.contextmanager
+def _names_taken_literally(model: Any) -> Iterator[None]:
+    """Keep from peft the kind of model, by which it would rewrite names of layers."""
+    kind = model.config.model_type
+    model.config.model_type = ""
+    try:
+        yield
+    finally:
+        model.config.model_type = kind
 
 
 def targets(model: Any, reach: Reach | None, placement: str = ALL_LINEAR) -> Iterator[str]:

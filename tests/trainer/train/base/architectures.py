@@ -65,7 +65,9 @@ SIZES: dict[str, dict[str, Any]] = {
     "gpt_oss": {**_WIDE, "num_local_experts": 4, "num_experts_per_tok": 2},
     "qwen2_moe": {**BASE, **_CHOSEN, "num_experts": 4, "shared_expert_intermediate_size": 40},
     "qwen3_moe": {**_WIDE, **_CHOSEN, "num_experts": 4},
+    "deepseek_v2": {**BASE, **_CHOSEN, **_DEEP, "num_key_value_heads": 4},
     "deepseek_v3": {**BASE, **_CHOSEN, **_DEEP, "num_key_value_heads": 4},
+    "glm4_moe": {**_WIDE, **_CHOSEN, **_DEEP},
     "llama4_text": {**_WIDE, "num_local_experts": 4, "intermediate_size_mlp": 40},
     "jetmoe": {**BASE, "kv_channels": 8, "num_local_experts": 4, "num_experts_per_tok": 2},
     "gemma3": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,10 @@ from trainer.recipes import SFT
 
 pytestmark = pytest.mark.torch
 ENCODERS = ("bert", "electra")
+_OF_DEEPSEEK = {
+    *("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"),
+    *("gate_proj", "up_proj", "down_proj"),
+}
 MIXTURES = {  # layers that LoRA adapts: attention, dense MLPs and experts that every token uses
     "mixtral": {"q_proj", "k_proj", "v_proj", "o_proj"},
     "granitemoe": {"q_proj", "k_proj", "v_proj", "o_proj"},
@@ -25,10 +30,9 @@ MIXTURES = {  # layers that LoRA adapts: attention, dense MLPs and experts that 
     "gpt_oss": {"q_proj", "k_proj", "v_proj", "o_proj"},
     "qwen2_moe": {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"},
     "qwen3_moe": {"q_proj", "k_proj", "v_proj", "o_proj"},
-    "deepseek_v3": {
-        *("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"),
-        *("gate_proj", "up_proj", "down_proj"),
-    },
+    "deepseek_v2": _OF_DEEPSEEK,
+    "deepseek_v3": _OF_DEEPSEEK,
+    "glm4_moe": {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"},
     "llama4_text": {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"},
     "jetmoe": {"kv_proj"},
 }
@@ -69,12 +73,47 @@ def test_of_all_mixtures_of_experts_the_same_parts_are_adapted():
         assert not any(".experts." in layer for layer in found), name
 
 
+def test_what_is_adapted_is_what_was_meant_and_peft_reads_it_again(tmp_path: Path):
+    """Peft takes a `gate_proj` of some mixtures for all routed experts."""
+    import torch
+    from peft import PeftModel
+
+    from trainer.train.base.adapters import targets, with_adapter
+
+    tokens = torch.arange(3, 19)[None]
+    for name, placement in itertools.product(MIXTURES, SFT.params["target_modules"].choices):
+        order = _order_of_adapter(placement)
+        meant = set(targets(built(name), None, placement))
+        adapted = with_adapter(built(name), order, None)
+        found = {layer for layer, _ in adapted.get_base_model().named_modules() if layer in meant}
+        sizes = [adapted.get_base_model().get_submodule(layer) for layer in found]
+        learning = [weight for weight in adapted.named_parameters() if weight[1].requires_grad]
+        assert {weight.rpartition(".lora_")[0] for weight, _ in learning} == {
+            f"base_model.model.{layer}" for layer in meant
+        }, name
+        count = sum(layer.in_features + layer.out_features for layer in sizes)
+        assert sum(weight.numel() for _, weight in learning) == 4 * count, name
+        assert adapted.config.model_type == name
+        for weight, values in learning:
+            if "lora_B" in weight:
+                torch.nn.init.normal_(values)
+        adapted.save_pretrained(tmp_path / name / placement, save_embedding_layers=False)
+        again = PeftModel.from_pretrained(built(name), tmp_path / name / placement)
+        with torch.no_grad():
+            assert torch.allclose(again.eval()(tokens).logits, adapted.eval()(tokens).logits, atol=1e-4), name
+
+
+def _order_of_adapter(placement: str) -> Any:
+    settings = SimpleNamespace(target_modules=placement, lora_r=4, lora_alpha=8)
+    return SimpleNamespace(settings=settings, spec=SimpleNamespace(model="tiny"))
+
+
 def test_predictions_count_the_adapters_that_are_trained():
     from knowledge.core.domain.adapted_layers import ends
     from knowledge.core.domain.hf_config import model_from_config
     from trainer.train.base.adapters import targets
 
-    own = {"deepseek_v3", "llama4_text", "jetmoe"}  # no sizes of theirs are in a plain config.json
+    own = {"deepseek_v2", "deepseek_v3", "glm4_moe", "llama4_text", "jetmoe"}  # layers of several sizes
     for name in (
         "llama",
         "qwen2",
