@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from portal.web.charts.chart import FIRST, MUTED, SECOND, Chart, axis, by_clock, time_axis, when
 from scheduler.core.quotas.receipt import Receipt
@@ -15,21 +16,13 @@ HOUR_S = 3600.0
 def receipt_chart(usage: TeamUsage, starts: Sequence[datetime]) -> Chart:
     """GPU-hours of each slice.
 
-    The used part of the guarantee and the borrowed GPUs are bars, the guarantee is a line.
+    The used part of the guarantee and the borrowed GPUs are bars, the guarantee is a line. Where no quota is
+    set, nothing is guaranteed or borrowed: the bars are all use.
     """
     x = [by_clock(moment) for moment in starts]
-    own = [_hours(day.used_s - day.borrowed_s) for day in usage.days]
-    borrowed = [_hours(day.borrowed_s) for day in usage.days]
-    owed = [_hours(day.guaranteed_s) for day in usage.days]
-    bar = {"type": "bar", "x": x}
-    line = {"type": "scatter", "mode": "lines", "x": x, "y": owed}
     return Chart(
         name="receipt", title="GPU-hours of 30 days", summary=in_words(usage.total, quotas=usage.quotas),
-        data=[
-            {**bar, "name": "used of the guarantee", "y": own, "marker": {"color": FIRST}},
-            {**bar, "name": "borrowed", "y": borrowed, "marker": {"color": SECOND}},
-            {**line, "name": "guaranteed", "line": {"color": MUTED, "shape": "hvh"}},
-        ],
+        data=_series(usage, x),
         layout={"barmode": "stack", "xaxis": time_axis(), "yaxis": axis("GPU-hours", rangemode="tozero")},
         columns=("from", "guaranteed", "used", "lent", "borrowed"),
         rows=[
@@ -37,6 +30,24 @@ def receipt_chart(usage: TeamUsage, starts: Sequence[datetime]) -> Chart:
             for moment, day in zip(starts, usage.days, strict=True)
         ],
     )  # fmt: skip
+
+
+def _series(usage: TeamUsage, x: Sequence[str]) -> list[dict[str, Any]]:
+    if not usage.quotas:
+        return [_bars("used", [_hours(day.used_s) for day in usage.days], x, FIRST)]
+    own = [_hours(day.used_s - day.borrowed_s) for day in usage.days]
+    borrowed = [_hours(day.borrowed_s) for day in usage.days]
+    owed = [_hours(day.guaranteed_s) for day in usage.days]
+    line = {"type": "scatter", "mode": "lines", "x": x, "y": owed}
+    return [
+        _bars("used of the guarantee", own, x, FIRST),
+        _bars("borrowed", borrowed, x, SECOND),
+        {**line, "name": "guaranteed", "line": {"color": MUTED, "shape": "hvh"}},
+    ]
+
+
+def _bars(name: str, hours: Sequence[float], x: Sequence[str], color: str) -> dict[str, Any]:
+    return {"type": "bar", "x": x, "y": hours, "name": name, "marker": {"color": color}}
 
 
 def in_words(total: Receipt, *, quotas: bool) -> str:
