@@ -127,7 +127,8 @@ def require_as_decided(job: Job, option: Option) -> None:
 
 def _level(gpus: Sequence[GpuId], wanted: Closeness) -> TopologyLevel | None:
     """How close the GPUs lie. Raises CannotPlace if closer ones are required by now."""
-    level = reached(sites_of({node for node, _ in gpus}), gpus)
+    several = {node for node, indices in by_node(gpus).items() if len(indices) > 1}
+    level = reached(sites_of(several), gpus)  # no query where each is alone
     if level is not None and level < wanted.required:
         raise CannotPlace("The job requires GPUs that lie closer together by now.")
     return level
