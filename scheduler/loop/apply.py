@@ -83,8 +83,9 @@ def wait_for_the_round(epoch: Epoch, policy: Policy) -> int:
 def _start(epoch: Epoch, action: Start | Resize, now: datetime) -> bool:
     with leadership.row(epoch, job=action.job):
         try:
-            require_as_decided(locked(action.job), action.option)
-            start_attempt(job_id=action.job, option=action.option, gpus=action.gpus, now=now)
+            job = locked(action.job)
+            require_as_decided(job, action.option)
+            start_attempt(job=job, option=action.option, gpus=action.gpus, now=now)
         except (CannotPlace, StaleJob) as changed:
             # The rows moved on since the snapshot; the next tick decides anew.
             log.info("start not applied", extra={"job": action.job, "reason": str(changed)})

@@ -141,7 +141,7 @@ def _settle(start: PendingStart, policy_since: datetime | None, now: datetime) -
         return False
     now = database_now()  # not before the GPUs were seen free: no allocation begins before the last one ended
     try:
-        start_attempt(job_id=job.pk, option=start.promised, gpus=gpu_ids(start), now=now)
+        start_attempt(job=job, option=start.promised, gpus=gpu_ids(start), now=now)
     except (CannotPlace, StaleJob) as changed:
         let_lapse(start=start, reason=str(changed), now=now)
         return False

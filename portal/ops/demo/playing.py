@@ -111,7 +111,8 @@ class Play:
         plan = POLICIES[current_policy()].decide(snapshot.take_snapshot({}, now), now.timestamp())
         for action in plan.actions:
             if isinstance(action, Start):
-                attempt = start_attempt(job_id=action.job, option=action.option, gpus=action.gpus, now=now)
+                job = Job.objects.get(pk=action.job)
+                attempt = start_attempt(job=job, option=action.option, gpus=action.gpus, now=now)
                 self._follow(attempt, action.option, now)
 
     def _follow(self, attempt: Attempt, option: Option, now: datetime) -> None:

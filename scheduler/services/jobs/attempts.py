@@ -64,15 +64,14 @@ def _elsewhere(promised: Option | None, option: Option) -> str:
 
 
 @transaction.atomic
-def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: datetime) -> Attempt:
+def start_attempt(*, job: Job, option: Option, gpus: Sequence[GpuId], now: datetime) -> Attempt:
     """Give a queued job these GPUs.
 
     Attempt, claims and allocations are made in one transaction. Raises CannotPlace when a row
-    is no longer as the decision saw it.
+    is no longer as the decision saw it, StaleJob if the job has moved since it was read.
     """
-    job = locked(job_id)
     if job.state != JobState.QUEUED:
-        raise CannotPlace(f"Job {job_id} is no longer queued.")
+        raise CannotPlace(f"Job {job.pk} is no longer queued.")
     indices = by_node(gpus)
     if len(indices) != option.nodes or len({len(share) for share in indices.values()}) != 1:
         raise CannotPlace(f"{option.key} takes equal shares of {option.nodes} nodes.")

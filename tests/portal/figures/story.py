@@ -71,7 +71,7 @@ class Story:
             option = replace(option, price_per_gpu_hour=prices[-1])
         self.node.sync()
         taken = [(self.node.node_id, index) for index in range(gpus)]
-        start_attempt(job_id=self.job.pk, option=option, gpus=taken, now=database_now())
+        start_attempt(job=self.job, option=option, gpus=taken, now=database_now())
         self.clock.pass_(1.5)
 
     def take_up(self) -> None:

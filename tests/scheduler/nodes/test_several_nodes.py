@@ -196,7 +196,7 @@ def test_a_place_that_is_not_as_the_option_says_is_refused() -> None:
     option = read_option(job.options[0])
     gpus = [(node.node_id, 0) for node in nodes]
     with pytest.raises(CannotPlace, match="equal shares"):
-        start_attempt(job_id=job.pk, option=option, gpus=gpus, now=database_now())
+        start_attempt(job=job, option=option, gpus=gpus, now=database_now())
 
 
 def test_a_node_that_goes_on_after_another_one_failed_is_given_up(gang: Gang) -> None:

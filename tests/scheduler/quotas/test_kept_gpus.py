@@ -114,5 +114,5 @@ def test_no_start_falls_below_a_level_that_is_required_by_now() -> None:
     assert job.promised is not None
     apart = [(node.node_id, index) for index in (1, 2)]
     with pytest.raises(CannotPlace, match="closer"):
-        start_attempt(job_id=job.pk, option=job.promised, gpus=apart, now=database_now())
+        start_attempt(job=job, option=job.promised, gpus=apart, now=database_now())
     assert not Allocation.objects.exists()

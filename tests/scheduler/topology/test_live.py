@@ -36,7 +36,7 @@ def machine(settings: Any) -> FakeNode:
             owner, params={"number_gpus": 1, "max_steps": 3000}, priority=PriorityClass.of_word(word)
         )
         [option] = [one for one in (job.promised,) if one]
-        start_attempt(job_id=job.pk, option=option, gpus=[(node.node_id, slot)], now=database_now())
+        start_attempt(job=job, option=option, gpus=[(node.node_id, slot)], now=database_now())
     for order in list(node.sync().claims):
         node.run(order)
     assert set(Job.objects.values_list("state", flat=True)) == {JobState.RUNNING}
