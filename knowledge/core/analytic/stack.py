@@ -108,12 +108,13 @@ def upcasts(config: Config) -> bool:
 def lifts(config: Config, catalogue: Catalogue) -> bool:
     """Tell whether layers on 4-bit weights compute and hand on float32.
 
-    bitsandbytes gives the width that it gets. With our trainer on GPUs autocast hands it float32 from a layer
-    norm; norms of root mean squares return to the width of their input.
+    bitsandbytes gives the width that it gets. With our trainer on GPUs, and fms-acceleration, autocast hands
+    it float32 from a layer norm; norms of root mean squares return to the width of their input.
     """
     if upcasts(config):
         return True
-    lifted = config.method == "qlora" and is_ours(config) and config.gpu_model != "cpu"
+    autocast = is_ours(config) or uses_fms_acceleration(config)  # whose runs on 4-bit weights ask for it
+    lifted = config.method == "qlora" and autocast and config.gpu_model != "cpu"
     return lifted and not layer_kinds.kind_of(catalogue.model(config.model_name)).root_mean_square
 
 

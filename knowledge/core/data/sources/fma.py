@@ -24,6 +24,7 @@ REQUIRED = (
 )
 MIB = 2**20
 LIMIT, SHORT_TOKENS = 4096, 512.0
+LIGER_FAMILIES = frozenset({"granite", "llama", "mistral"})
 
 
 def parse(text: str, catalogue: Catalogue) -> list[Measurement]:
@@ -73,7 +74,7 @@ def _config(cells: Cells) -> Config:
         gradient_checkpointing=True,
         fast_kernels="foak" in kernels,
         padding_free="padding-free" in kernels,
-        chunked_loss=True if "liger" in kernels else None,
+        chunked_loss=True if "liger" in kernels and _has_liger_loss(cells) else None,
         expert_parallel=int(degree.group(1)) if degree else 0,
         sharding="fsdp" if gpus > 1 else "none",
         network="none",
@@ -92,6 +93,15 @@ def _optimizer(cells: Cells, method: str, gpus: int) -> str | None:
         return None
     mixed = cells.flag("bf16") or cells.flag("fp16")
     return "adamw-fp32" if mixed and gpus > 1 else "adamw-bf16"
+
+
+def _has_liger_loss(cells: Cells) -> bool:
+    """Whether the kernels have a loss in chunks for the model's family.
+
+    Their rules (`fms_acceleration_foak/models`) name it `fused-lce`.
+    """
+    model = cells.catalogue.known_model(cells.model("model_name_or_path"))
+    return model is not None and model.architecture in LIGER_FAMILIES
 
 
 def _accumulation(cells: Cells) -> int:

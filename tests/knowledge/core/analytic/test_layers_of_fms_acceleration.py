@@ -33,6 +33,7 @@ ALONE = Config(
     software="fms-acceleration 2024-09-16",
 )
 SHARED = replace(ALONE, number_gpus=2, sharding="fsdp")
+SANTACODER = "bigcode/gpt_bigcode-santacoder"
 LIGER = {"fast_kernels": True, "chunked_loss": True}
 LLAMA = replace(SHARED, model_name="NousResearch/Llama-2-70b-hf")
 
@@ -110,9 +111,30 @@ def test_a_loss_that_overwrites_logits_saves_a_block_of_a_single_sample(
     assert logits / (batch * 4096 * 32_000) == pytest.approx(bytes_a_logit)
 
 
+HEADER = (
+    "gpu_model,framework_config,model_name_or_path,num_gpus,per_device_train_batch_size,is_valid,"
+    "train_tokens_per_second"
+)
+
+
+def imported(kernels: str, model: str, gpus: int = 1) -> Config:
+    """A run of the benchmark's table."""
+    line = f"NVIDIA-A100-SXM4-80GB,{kernels},{model},{gpus},4,0,"
+    return registry.parse(f"{HEADER}\n{line}\n", CATALOGUE)[0].config
+
+
 def test_trl_leaves_4_bit_weights_that_gpus_share_in_16_bits() -> None:
-    header = "gpu_model,framework_config,model_name_or_path,num_gpus,per_device_train_batch_size,is_valid"
-    line = "NVIDIA-A100-SXM4-80GB,baseline-peft-bnb,mistralai/Mistral-7B-v0.1,{},4,0,"
-    text = "\n".join([f"{header},train_tokens_per_second", *(line.format(gpus) for gpus in (1, 2))])
-    rows = registry.parse(text, CATALOGUE)
-    assert [row.config.unquantized_float32 for row in rows] == [True, False]
+    of_peft = [imported("baseline-peft-bnb", ALONE.model_name, gpus) for gpus in (1, 2)]
+    assert [config.unquantized_float32 for config in of_peft] == [True, False]
+
+
+def test_kernels_have_a_loss_in_chunks_for_three_families() -> None:
+    names = (ALONE.model_name, LLAMA.model_name, SANTACODER, "mistralai/Mixtral-8x7B-v0.1", "of/nobody")
+    found = [imported("foak-fast-kernels-liger", name).chunked_loss for name in names]
+    assert found == [True, True, None, None, None]
+
+
+def test_layers_with_layer_norms_go_on_in_float32_on_4_bit_weights() -> None:
+    several = [imported("accelerated-peft-bnb", name) for name in (SANTACODER, ALONE.model_name)]
+    assert [stack.lifts(config, CATALOGUE) for config in several] == [True, False]
+    assert not stack.lifts(replace(several[0], software=None), CATALOGUE)
