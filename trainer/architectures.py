@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+# A bound on the tokens of a sample, under its usual name first.
+POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "model_max_length", "context_length")
 _PARTS = ("text_config", "ffn_config")
 _OWN_LINEAR_LAYERS = ("falcon",)  # bitsandbytes knows torch's alone
 
@@ -21,6 +23,24 @@ def number_of_experts(config: Mapping[str, Any]) -> int:
     inside = (part for name in _PARTS if isinstance(part := config.get(name), Mapping))
     most = max((counted, *map(number_of_experts, inside)))
     return most if most > 1 else 0
+
+
+def positions(config: Mapping[str, Any]) -> int:
+    """The most tokens of a sample; 0 where the config states no bound."""
+    inside = config.get("text_config")
+    text = inside if isinstance(inside, Mapping) else config
+    found = (text.get(name) for name in POSITIONS)
+    return next((count for count in found if isinstance(count, int) and count > 0), 0)
+
+
+def why_too_long(model: str, most: int, tokens: int) -> str:
+    """Why samples of so many tokens are not for this model, or nothing.
+
+    The remedy comes with it. most: as `positions` has it.
+    """
+    if not 0 < most < tokens:
+        return ""
+    return f"{model} has {most:,} positions: choose at most {most} tokens per sample."
 
 
 def why_not_four_bits(model: str, architecture: str, experts: int) -> str:

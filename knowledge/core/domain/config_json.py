@@ -39,12 +39,13 @@ def config_json(model: Model) -> dict[str, Any]:
         "intermediate_size": model.mlp_width,
         "num_hidden_layers": model.layers,
         "num_attention_heads": model.heads,
-        "max_position_embeddings": model.max_context,
         "tie_word_embeddings": model.tied_embeddings,
         "pad_token_id": 0,
         "bos_token_id": 1,
         "eos_token_id": 2,
     }
+    if model.max_context:
+        sizes["max_position_embeddings"] = model.max_context
     if sizes["model_type"] == "gpt_neox":
         return sizes
     sizes |= {"num_key_value_heads": model.kv_heads, "head_dim": model.head_dim}

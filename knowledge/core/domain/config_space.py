@@ -144,6 +144,12 @@ def why_not_four_bits(model_name: str, catalogue: Catalogue) -> str:
     return architectures.why_not_four_bits(model_name, model.architecture, model.experts)
 
 
+def why_too_long(model_name: str, tokens: int, catalogue: Catalogue) -> str:
+    """Return why our trainer refuses samples so long, with the remedy, if so."""
+    model = catalogue.known_model(model_name)
+    return "" if model is None else architectures.why_too_long(model_name, model.max_context, tokens)
+
+
 def can_shard(gpu_model: str, method: str, precision: str | None) -> bool:
     """Whether our trainer can cut the model over GPUs of this kind."""
     return gpu_model != "cpu" and recipes.can_shard(method, precision)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from knowledge.core.domain.catalogue import Model, UnknownModel
-from trainer.architectures import number_of_experts
+from trainer.architectures import POSITIONS, number_of_experts, positions
 
 # Other names of the same sizes, as GPT-2, GPT-Neo, BLOOM, OPT and Falcon have them.
 _ALIASES = {
@@ -15,7 +15,7 @@ _ALIASES = {
     "num_attention_heads": ("n_head", "n_heads", "num_heads"),
     "intermediate_size": ("n_inner", "ffn_dim", "ffn_hidden_size"),
     "num_key_value_heads": ("num_kv_heads",),
-    "max_position_embeddings": ("n_positions", "max_seq_len"),
+    POSITIONS[0]: POSITIONS[1:],
 }
 # The MLP's width where none is stated.
 _FOUR_TIMES = ("bloom", "codegen", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gptj", "mpt")
@@ -59,7 +59,7 @@ def model_from_config(text: str, name: str) -> Model:
         "mlp_width": raw.get("moe_intermediate_size" if experts else "shared_intermediate_size") or width,
         "mlp_gated": raw.get("model_type") not in _PLAIN,
         "vocab": vocab,
-        "max_context": raw.get("max_position_embeddings") or 2048,
+        "max_context": positions(raw),
         "tied_embeddings": bool(raw.get("tie_word_embeddings", raw.get("model_type") in _TIED)),
         "attention_layers": layers,
         "experts": experts,

@@ -52,7 +52,12 @@ def candidates(models: Sequence[str], pool: GpuPool, catalogue: Catalogue) -> li
             models, methods, LENGTHS, BATCHES, (True, False)
         )
     ]
-    return [config for config in found if config_space.refused(config, catalogue) is None]
+    return [
+        config
+        for config in found
+        if config_space.refused(config, catalogue) is None
+        and not config_space.why_too_long(config.model_name, config.tokens_per_sample, catalogue)
+    ]
 
 
 def choose_experiments(

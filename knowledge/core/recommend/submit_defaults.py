@@ -29,6 +29,7 @@ LARGE_BATCH, SMALL_BATCH = 16, 8
 LEARNING_RATES = {"lora": 2e-4, "qlora": 2e-4, "full": 2e-5}
 UNTRAINED_LEARNING_RATE = 2e-3
 INDEPENDENT = frozenset({"learning_rate", "seed"})  # neither figures nor other values depend on these
+UNSTATED_CONTEXT, UNKNOWN_CONTEXT = 2048, 4096  # of models that state none, and that nobody knows
 SEED = "A fixed seed makes the run repeatable."
 
 
@@ -205,7 +206,7 @@ def _precision(request: Request) -> Choice:
 
 
 def _tokens_per_sample(request: Request) -> Choice:
-    context = request.model.max_context if request.model else 4096
+    context = (request.model.max_context or UNSTATED_CONTEXT) if request.model else UNKNOWN_CONTEXT
     length = workload.recommended_length(request.data, context)
     kept = workload.kept_share(request.data, length)
     reason = (

@@ -31,7 +31,7 @@ class ModelOut(serializers.Serializer[Model]):
     architecture = serializers.CharField()
     parameters = serializers.IntegerField()
     active_parameters = serializers.IntegerField()
-    max_context = serializers.IntegerField()
+    max_context = serializers.IntegerField(help_text="Tokens of a sample at most; 0: no bound is stated.")
 
 
 class ModelIn(StrictSerializer):

@@ -16,7 +16,7 @@ from knowledge.catalogue.hub_models import OnHub, is_hub_id, on_hub
 from knowledge.catalogue.portal_catalogue import known_model, portal_catalogue
 from knowledge.catalogue.shipped_catalogue import shipped_catalogue
 from knowledge.core.domain.catalogue import BYTES_PER_TOKEN, Catalogue, UnknownGpu, UnknownModel
-from knowledge.core.domain.config_space import why_not_four_bits
+from knowledge.core.domain.config_space import why_not_four_bits, why_too_long
 from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Goal, Option, Recommendation, Workload
 from knowledge.core.explain.feasibility import Check
@@ -46,6 +46,8 @@ def clean_request(*, model: str, params: Mapping[str, Any]) -> dict[str, Any]:
     try:
         fixed = RECIPES["sft"].clean(params)
         errors.update(_method_error(model, fixed, catalogue))
+        if why := why_too_long(model, fixed.get("tokens_per_sample", 0), catalogue):
+            errors["params.tokens_per_sample"] = why
         if "gpu_model" in fixed:
             fixed["gpu_model"] = catalogue.gpu(fixed["gpu_model"]).gpu_model
     except ParamError as wrong:

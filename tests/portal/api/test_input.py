@@ -197,9 +197,7 @@ def test_a_method_that_is_not_offered_is_405(api: APIClient) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method_not_allowed")
 
 
-def test_bounds_are_written_as_people_read_them(
-    api: APIClient, body: Callable[..., dict[str, object]]
-) -> None:
+def test_bounds_are_written_as_people_read_them(api: APIClient, body: Body) -> None:
     refused = api.post("/api/jobs/", body(params={"seed": -1}), format="json").json()["error"]["fields"]
     assert refused == {"params.seed": "must be between 0 and 2,147,483,647"}
 
@@ -224,9 +222,7 @@ def test_a_filter_names_its_choices(api: APIClient) -> None:
     assert refused["state"].startswith("must be one of queued, running")
 
 
-def test_part_of_a_name_is_enough_to_be_told_the_whole_one(
-    api: APIClient, body: Callable[..., dict[str, object]]
-) -> None:
+def test_part_of_a_name_is_enough_to_be_told_the_whole_one(api: APIClient, body: Body) -> None:
     refused = api.post("/api/jobs/", body(params={"gpu_model": "H100"}), format="json").json()
     assert "H100-SXM5-80GB" in refused["error"]["fields"]["params.gpu_model"]
     refused = api.post("/api/jobs/", body(model="mistral"), format="json").json()
@@ -245,7 +241,7 @@ def test_part_of_a_name_is_enough_to_be_told_the_whole_one(
     ],
 )
 def test_a_model_that_no_node_could_load_is_refused_at_once(
-    api: APIClient, body: Callable[..., dict[str, object]], model: str, message: str
+    api: APIClient, body: Body, model: str, message: str
 ) -> None:
     for address in ("/api/jobs/", "/api/recommendations/"):
         refused = api.post(address, body(model=model), format="json")
@@ -255,7 +251,7 @@ def test_a_model_that_no_node_could_load_is_refused_at_once(
 
 
 def test_whether_a_path_exists_is_nobodys_to_learn(
-    api: APIClient, body: Callable[..., dict[str, object]], settings: Any, tmp_path: Path
+    api: APIClient, body: Body, settings: Any, tmp_path: Path
 ) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "link").symlink_to("/etc")
@@ -269,23 +265,26 @@ def test_whether_a_path_exists_is_nobodys_to_learn(
     assert not Job.objects.exists()
 
 
+NO_4_BITS = "cannot be stored in 4 bits; choose the method lora"
+NO_POSITION = "gpt2 has 1,024 positions: choose at most 1024 tokens per sample."
+
+
 @pytest.mark.parametrize(
-    ("model", "params", "field"),
+    ("model", "params", "field", "why"),
     [
-        ("mistralai/Mixtral-8x7B-v0.1", {"method": "qlora"}, "params.method"),
-        ("mixtral-8x7b", {"quantization": "bnb-4bit"}, "params.quantization"),
-        ("tiiuae/falcon-7b", {"method": "qlora"}, "params.method"),
+        ("mistralai/Mixtral-8x7B-v0.1", {"method": "qlora"}, "params.method", NO_4_BITS),
+        ("mixtral-8x7b", {"quantization": "bnb-4bit"}, "params.quantization", NO_4_BITS),
+        ("tiiuae/falcon-7b", {"method": "qlora"}, "params.method", NO_4_BITS),
+        ("openai-community/gpt2", {"tokens_per_sample": 1025}, "params.tokens_per_sample", NO_POSITION),
     ],
 )
-def test_a_model_that_cannot_be_stored_in_4_bits_is_refused_at_once(
-    api: APIClient, body: Callable[..., dict[str, object]], model: str, params: dict[str, str], field: str
+def test_what_a_model_cannot_do_is_refused_at_once(
+    api: APIClient, body: Body, model: str, params: dict[str, object], field: str, why: str
 ) -> None:
-    for address in ("/api/jobs/", "/api/recommendations/"):
+    for address in ("/api/jobs/", "/api/recommendations/", "/api/recommendations/check/"):
         refused = api.post(address, body(model=model, params=params), format="json")
         assert refused.status_code == 400
-        assert (
-            "cannot be stored in 4 bits; choose the method lora" in refused.json()["error"]["fields"][field]
-        )
+        assert why in refused.json()["error"]["fields"][field]
     assert not Job.objects.exists()
 
 

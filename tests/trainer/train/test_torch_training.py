@@ -144,7 +144,8 @@ def test_a_model_that_cannot_be_loaded_is_explained(run: Run, model: str, reason
 
 def test_more_tokens_than_the_model_reads_is_explained(run: Run):
     run.params["tokens_per_sample"] = 4096
-    assert "choose at most 2048" in run.write().train()["reason"]
+    reason = run.write().train()["reason"]
+    assert reason == f"{run.model} has 2,048 positions: choose at most 2048 tokens per sample."
 
 
 def test_a_loss_that_is_no_number_ends_the_training_with_a_remedy(run: Run, tmp_path: Path):

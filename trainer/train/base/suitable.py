@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from trainer.architectures import number_of_experts, why_not_four_bits
+from trainer.architectures import number_of_experts, positions, why_not_four_bits, why_too_long
 from trainer.train.base.adapters import targets
 from trainer.train.base.probe import Reach
 from trainer.train.base.scope import size
@@ -38,13 +38,9 @@ def check_kind(order: TrainingSpec, config: Any) -> None:
 
 def check_sizes(order: TrainingSpec, model: Any, tokenizer: Any) -> None:
     """Do rows and tokenizer go with the model? Raises TrainError."""
-    config = model.config.get_text_config()
-    context = getattr(config, "max_position_embeddings", None)
-    if context and 0 < context < order.settings.tokens_per_sample:
-        raise TrainError(
-            f"tokens_per_sample is {order.settings.tokens_per_sample}, but {order.spec.model} reads at most "
-            f"{context} tokens; choose at most {context}."
-        )
+    most = positions(model.config.get_text_config().to_dict())
+    if why := why_too_long(order.spec.model, most, order.settings.tokens_per_sample):
+        raise TrainError(why)
     if len(tokenizer) > model.get_input_embeddings().weight.shape[0]:
         raise TrainError(
             f"The tokenizer of {order.spec.model} has more tokens than the model; is it the right one?"

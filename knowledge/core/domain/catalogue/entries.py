@@ -14,6 +14,7 @@ class Model:
 
     `mlp_width` is of one expert; `parameters` counts tied matrices once.
 
+    max_context: tokens of a sample at most; 0: no bound is stated.
     window: tokens that a token attends to in `windowed_layers` layers; 0 without.
     tower_parameters: of parts for images or sound, beside `parameters`; text does not reach them.
     """

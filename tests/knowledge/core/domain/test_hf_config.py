@@ -140,6 +140,20 @@ def test_sizes_under_their_older_names_are_read(config: dict[str, Any], paramete
     assert model_from_config(json.dumps(config), "a/b").parameters == pytest.approx(parameters, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("config", "positions"),
+    [
+        (GPT2, 1024),
+        (BLOOM, 0),  # it adds a bias by distance
+        (GEMMA, 8192),
+        ({"text_config": GEMMA | {"max_position_embeddings": None}}, 0),
+        ({"text_config": GEMMA, "max_position_embeddings": 77}, 8192),
+    ],
+)
+def test_positions_are_those_stated(config: dict[str, Any], positions: int) -> None:
+    assert model_from_config(json.dumps(config), "a/b").max_context == positions
+
+
 @pytest.mark.parametrize("size", ["hidden_size", "intermediate_size", "num_hidden_layers", "vocab_size"])
 def test_a_config_without_a_size_is_refused(size: str) -> None:
     with pytest.raises(UnknownModel):

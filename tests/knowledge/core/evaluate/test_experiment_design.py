@@ -47,6 +47,11 @@ def test_what_cannot_fit_is_never_chosen() -> None:
     assert not any(x.model_name.endswith("70B") and x.method == "full" for x in chosen)
 
 
+def test_no_candidate_has_more_tokens_than_its_model_has_positions() -> None:
+    lengths = {config.tokens_per_sample for config in candidates(("gpt2",), A100, CATALOGUE)}
+    assert max(lengths) == 1024
+
+
 def test_the_same_choice_every_time() -> None:
     predictor = PriorPredictor(catalogue=CATALOGUE.on(Inventory(pools=(CPU,))))
     assert choose_experiments(candidates(TINY, CPU, CATALOGUE), predictor, 5) == choose_experiments(

@@ -227,6 +227,17 @@ def test_a_strangers_job_cannot_be_cloned(browser: Client) -> None:
     assert browser.get("/jobs/new/", {"from": world.job().pk}).status_code == 404
 
 
+def test_no_sample_is_longer_than_its_model_has_positions(browser: Client, form: Form) -> None:
+    asked = {"model": "openai-community/gpt2", "params-tokens_per_sample": "1025"}
+    why = "openai-community/gpt2 has 1,024 positions: choose at most 1024 tokens per sample."
+    told = browser.get("/jobs/new/advice/", form(**asked)).content.decode()
+    assert why in told
+    refused = browser.post("/jobs/new/", form(**asked))
+    assert refused.context["form"].errors == {"params-tokens_per_sample": [why]}
+    browser.post("/jobs/new/", form(**asked | {"params-tokens_per_sample": "1024"}))
+    assert Job.objects.get().params["tokens_per_sample"] == 1024
+
+
 def test_models_are_offered_with_their_size(browser: Client) -> None:
     page = browser.get("/jobs/new/").content.decode()
     assert 'value="builtin/tiny-llama"' in page

@@ -108,6 +108,16 @@ def _order_of_adapter(placement: str) -> Any:
     return SimpleNamespace(settings=settings, spec=SimpleNamespace(model="tiny"))
 
 
+def test_positions_are_read_as_transformers_reads_them():
+    from transformers import AutoConfig
+
+    from trainer.architectures import positions
+
+    for name, sizes in (SIZES | {"dbrx": {"max_seq_len": 64}, "gptj": {}, "bloom": {}}).items():
+        config = AutoConfig.for_model(name, **sizes).get_text_config()
+        assert positions(config.to_dict()) == (getattr(config, "max_position_embeddings", None) or 0), name
+
+
 def test_predictions_count_the_adapters_that_are_trained():
     from knowledge.core.domain.adapted_layers import ends
     from knowledge.core.domain.hf_config import model_from_config
