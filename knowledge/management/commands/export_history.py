@@ -24,6 +24,8 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, out: str, own: bool, paths: bool, **_: Any) -> None:
+        if not out.endswith(".csv"):
+            raise CommandError(f"{out}: name a file that ends in .csv")
         found = list(exported(own=own, paths=paths))
         try:
             Path(out).write_text(generic.write(found), encoding="utf-8")

@@ -43,13 +43,15 @@ def test_demo_data_are_bounded(jobs: str) -> None:
     assert not User.objects.exists()
 
 
-def test_a_trace_goes_into_a_table_alone(tmp_path: Path) -> None:
+def test_tables_replace_no_other_file(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be written: No such file or directory"):
         call_command("export_trace", str(tmp_path / "nowhere" / "past.csv"))
     other = tmp_path / "settings"
     other.write_text("precious")
     with pytest.raises(CommandError, match=r"name a file that ends in \.csv"):
         call_command("export_trace", str(other))
+    with pytest.raises(CommandError, match=r"name a file that ends in \.csv"):
+        call_command("export_history", str(other))
     assert other.read_text() == "precious"
 
 
