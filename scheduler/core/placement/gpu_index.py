@@ -96,9 +96,7 @@ class FreeGpuIndex:
         chosen: list[str] = []
         by_count, most = self._by_count, self._most
         for number in range(most, share - 1, -1) if emptiest else range(share, most + 1):
-            if nodes := by_count[number]:
-                if count == 1 and not excluded:  # as most ask
-                    return [self._names[(nodes & -nodes).bit_length() - 1]]
+            if by_count[number]:
                 chosen += self._first(number, count - len(chosen), excluded)
                 if len(chosen) == count:
                     return chosen
@@ -180,8 +178,13 @@ class FreeGpuIndex:
         by_count[count] ^= bit
 
     def _first(self, number: int, count: int, excluded: Collection[str]) -> list[str]:
-        """Up to `count` nodes with exactly this many free GPUs, smallest ids first."""
+        """Up to `count` nodes with exactly this many free GPUs, smallest ids first.
+
+        There must be such a node.
+        """
         left = self._by_count[number]
+        if count == 1 and not excluded:  # as most ask
+            return [self._names[(left & -left).bit_length() - 1]]
         chosen: list[str] = []
         while left and len(chosen) < count:
             lowest = left & -left
