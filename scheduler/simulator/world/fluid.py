@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import heappop, heappush, heapreplace
+from itertools import count
 from math import inf
 
 from knowledge.core.records import record
@@ -28,44 +29,38 @@ class _User:
     """An active user.
 
     served: GPU-seconds that each of its jobs would have got since the start.
+    ends_at: when its next job ends, by the common clock, which counts GPU-seconds per unit of weight.
     """
 
-    __slots__ = ("due", "mark", "name", "served", "version", "weight")
+    __slots__ = ("due", "ends_at", "mark", "name", "noted", "served", "weight")
 
     def __init__(self, name: str, weight: float, mark: float) -> None:
         self.name, self.weight, self.mark = name, weight, mark
         self.served = 0.0
         self.due: list[tuple[float, int]] = []  # (served at which it ends, job)
-        self.version = 0
+        self.ends_at = self.noted = inf
 
-    def begin(self, number: int, work: float, clock: float) -> _Entry:
-        """A job more; return the user's entry from now on.
-
-        clock: the common one, which counts GPU-seconds per unit of weight.
-        """
+    def begin(self, number: int, work: float, clock: float) -> None:
+        """It has a job more."""
         due = self.due
         if due:
             self.served += (clock - self.mark) * self.weight / len(due)
         self.mark = clock
         heappush(due, (self.served + work, number))
-        return self._entry()
+        self.ends_at = clock + (due[0][0] - self.served) * len(due) / self.weight
 
-    def end(self, clock: float) -> tuple[int, _Entry | None]:
-        """End the next job; return it, and the user's entry if there are others."""
+    def end(self, clock: float) -> int:
+        """End the next job, and return it."""
         due = self.due
         self.served += (clock - self.mark) * self.weight / len(due)
         self.mark = clock
         _, number = heappop(due)
-        return number, self._entry() if due else None
-
-    def _entry(self) -> _Entry:
-        """With the common clock at which its next job ends."""
-        self.version += 1
-        clock = self.mark + (self.due[0][0] - self.served) * len(self.due) / self.weight
-        return clock, self.name, self.version, self
+        self.ends_at = clock + (due[0][0] - self.served) * len(due) / self.weight if due else inf
+        return number
 
 
-_Entry = tuple[float, str, int, _User]  # a version names a user's entry, so that users are never compared
+# Clock, name and a number, so that users are never compared.
+_Entry = tuple[float, str, int, _User]
 
 
 def fluid_ends(jobs: Sequence[FluidJob], gpus: float) -> list[float]:
@@ -74,8 +69,7 @@ def fluid_ends(jobs: Sequence[FluidJob], gpus: float) -> list[float]:
     It takes about log(users) + log(jobs) steps a job.
     """
     fluid = _Fluid(gpus, len(jobs))
-    for number in sorted(range(len(jobs)), key=lambda number: jobs[number].at):
-        fluid.serve_until(jobs[number].at)
+    for number in sorted(range(len(jobs)), key=[job.at for job in jobs].__getitem__):
         fluid.arrive(number, jobs[number])
     fluid.serve_until(inf)
     return fluid.ends
@@ -84,8 +78,8 @@ def fluid_ends(jobs: Sequence[FluidJob], gpus: float) -> list[float]:
 class _Fluid:
     """The state of the fluid system.
 
-    `clock` runs in GPU-seconds per unit of weight; a user's entry in `heap` is stale once it
-    changed.
+    `clock` runs in GPU-seconds per unit of weight. Each active user is in the heap at the clock that it
+    `noted`; its next job ends later where others came since. Entries at other clocks are stale.
     """
 
     def __init__(self, gpus: float, jobs: int) -> None:
@@ -95,35 +89,45 @@ class _Fluid:
         self.active = 0  # users with unfinished jobs
         self.weights = 0.0  # theirs
         self.heap: list[_Entry] = []
+        self._numbers = count()
 
     def serve_until(self, to: float) -> None:
         """End all jobs that end by this time."""
         heap = self.heap
         while self.active:
-            clock, _, version, user = heap[0]
-            if version != user.version:
-                heappop(heap)
-                continue
+            clock, _, _, user = heap[0]
             end_at = self.now + (clock - self.clock) * self.weights / self.gpus
             if end_at > to:
                 self.clock += (to - self.now) * self.gpus / self.weights
                 break
-            self.now, self.clock = end_at, clock
-            number, entry = user.end(clock)
-            self.ends[number] = end_at
-            if entry:
-                heapreplace(heap, entry)
+            if clock != user.noted:
+                heappop(heap)
+                continue
+            if clock == user.ends_at:
+                self.now, self.clock = end_at, clock
+                self.ends[user.end(clock)] = end_at
+            if user.due:
+                heapreplace(heap, self._note(user))
             else:
                 heappop(heap)
+                user.noted = inf
                 self.active -= 1
                 self.weights = self.weights - user.weight if self.active else 0.0
         self.now = to
 
     def arrive(self, number: int, job: FluidJob) -> None:
+        """A job comes, after all that end before."""
+        self.serve_until(job.at)
         user = self.users.get(job.user)
         if user is None:
             user = self.users[job.user] = _User(job.user, job.weight, self.clock)
         if not user.due:
             self.active += 1
             self.weights += user.weight
-        heappush(self.heap, user.begin(number, job.work, self.clock))
+        user.begin(number, job.work, self.clock)
+        if user.ends_at < user.noted:
+            heappush(self.heap, self._note(user))
+
+    def _note(self, user: _User) -> _Entry:
+        user.noted = user.ends_at
+        return user.ends_at, user.name, next(self._numbers), user
