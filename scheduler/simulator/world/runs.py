@@ -9,11 +9,13 @@ import math
 
 from knowledge.core.domain.cost import cost
 from knowledge.core.domain.types import Goal, Option
+from knowledge.core.records import builder
 from scheduler.core.types import ExpectedRelease, GpuId, Holding, JobInfo
 from scheduler.simulator.errors import PolicyBroke
 from scheduler.simulator.inputs.trace import TraceJob
 
 _ROUNDING = 1e-6  # s
+_job_info = builder(JobInfo)
 HELD = "It is held."
 
 
@@ -209,7 +211,7 @@ class Run:
             return None
         if _seldom_said(job) != _UNSAID:
             return None
-        return JobInfo(
+        return _job_info(
             id=job.job_id,
             submitted_at=job.submit_s,
             options=self.options,
@@ -223,7 +225,7 @@ class Run:
         self, goal: Goal, restart_s: float, holds: Holding | None, unsaved_s: float, now: float
     ) -> JobInfo:
         job = self.job
-        return JobInfo(
+        return _job_info(
             id=job.job_id,
             submitted_at=job.submit_s,
             options=self.options,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from knowledge.core.records import builder
 from scheduler.simulator.inputs.cells import number, optional, wall_clock, whole
 from scheduler.simulator.inputs.files import Row
 from scheduler.simulator.inputs.trace import TraceJob
 
+trace_job = builder(TraceJob)
+
 
 def philly(row: Row) -> TraceJob:
     """Microsoft Philly (Jeon et al., ATC'19)."""
-    return TraceJob(
+    return trace_job(
         job_id=row["job_id"],
         submit_s=wall_clock(row, "submit_time"),
         gpus=whole(row, "gpus"),
@@ -23,7 +26,7 @@ def venus(row: Row) -> TraceJob:
 
     EBM's prediction is used where there is one.
     """
-    return TraceJob(
+    return trace_job(
         job_id=row["job_id"],
         submit_s=wall_clock(row, "submit_time"),
         gpus=whole(row, "gpus"),
@@ -36,7 +39,7 @@ def venus(row: Row) -> TraceJob:
 
 def venus_bench(row: Row) -> TraceJob:
     """The 5,000 jobs of September 2020 that public simulators were measured on."""
-    return TraceJob(
+    return trace_job(
         job_id=row["job_id"],
         submit_s=number(row, "submit_s"),
         gpus=whole(row, "gpus"),
@@ -51,7 +54,7 @@ def helios(row: Row) -> TraceJob:
 
     Their times are zone-aware; jobs without GPUs are not GPU jobs.
     """
-    return TraceJob(
+    return trace_job(
         job_id=row["job_id"],
         submit_s=wall_clock(row, "submit_time"),
         gpus=whole(row, "gpu_num"),
@@ -65,7 +68,7 @@ def helios(row: Row) -> TraceJob:
 
 def pai(row: Row) -> TraceJob:
     """Alibaba PAI 2020 (Weng et al., NSDI'22)."""
-    return TraceJob(
+    return trace_job(
         job_id=row["job_id"],
         submit_s=number(row, "submit_s"),
         gpus=whole(row, "gpus"),
@@ -76,7 +79,7 @@ def pai(row: Row) -> TraceJob:
 def openb(row: Row) -> TraceJob:
     """Alibaba GPU-2023 pods: shares of a GPU, and the models that a pod accepts."""
     started = "scheduled_time" if row["scheduled_time"] else "creation_time"
-    return TraceJob(
+    return trace_job(
         job_id=row["name"],
         submit_s=number(row, "creation_time"),
         gpus=number(row, "gpu_milli") / 1000 * number(row, "num_gpu"),
@@ -90,7 +93,7 @@ def openb(row: Row) -> TraceJob:
 
 def tiresias(row: Row) -> TraceJob:
     """Tiresias' sample (Gu et al., NSDI'19)."""
-    return TraceJob(
+    return trace_job(
         job_id=row["job_id"],
         submit_s=number(row, "submit_time"),
         gpus=whole(row, "num_gpu"),
@@ -101,7 +104,7 @@ def tiresias(row: Row) -> TraceJob:
 
 def elasticflow(row: Row) -> TraceJob:
     """ElasticFlow's jobs with a deadline each (Gu et al., ASPLOS'23)."""
-    return TraceJob(
+    return trace_job(
         job_id=row["job_id"],
         submit_s=number(row, "submit_time"),
         gpus=whole(row, "num_gpu"),
