@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 from knowledge.core.domain.cost import balanced
 from knowledge.core.domain.types import Goal, Option, all_priced
@@ -29,6 +28,7 @@ from scheduler.core.types import (
     Wait,
 )
 
+_NONE: frozenset[str] = frozenset()
 AHEAD = "Jobs that were submitted earlier go first."
 AHEAD_BY_CLASS = "Jobs of a higher class or moved to the front go first, then those submitted earlier."
 BEFORE = "Jobs that rank before it go first."
@@ -41,6 +41,11 @@ class Cycle:
     free, accepted: if they are kept from one decision to the next, what earlier ones left of the state's
     nodes, and the options that all jobs of the order would take.
     """
+
+    __slots__ = (
+        "_highest", "accepted", "behind", "closed", "coming", "evicted", "evictions", "free", "last", "moved",
+        "now", "rules", "started", "state", "taken", "waits", "withheld",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -55,8 +60,8 @@ class Cycle:
         self.free = FreeGpus(state.nodes, rules.placement) if free is None else free
         self.accepted = accepted
         self.evictions: Evictions | None = None
-        self.taken: set[str] = set()  # GPU models that a job further ahead waits for
-        self.withheld: frozenset[str] = frozenset()  # nodes that one waits for which others do not suit
+        self.taken = _NONE  # GPU models that a job further ahead waits for
+        self.withheld = _NONE  # nodes that one waits for which others do not suit
         self.closed = False  # nobody may pass any more
         self.last: JobInfo | None = None  # nobody behind it could start, so that the walk ended there
         self.evicted: dict[str, Preempt] = {}
@@ -64,6 +69,7 @@ class Cycle:
         self.moved: list[Resize] = []
         self.started: list[Start] = []
         self.waits: list[Wait] = []
+        self._highest: float | None = None  # class of a waiting job; found when it is needed
 
     def run(self, order: Iterable[JobInfo]) -> tuple[Action, ...]:
         """Decide for every job of the order.
@@ -186,11 +192,11 @@ class Cycle:
 
     def _behind(self, job: JobInfo) -> str:
         """Which jobs go first; by the order of arrival only within a class."""
-        return AHEAD_BY_CLASS if self.behind == AHEAD and job.priority < self._highest else self.behind
-
-    @cached_property
-    def _highest(self) -> float:
-        return max(job.priority for job in self.state.waiting)
+        if self.behind != AHEAD:
+            return self.behind
+        if self._highest is None:
+            self._highest = max(job.priority for job in self.state.waiting)
+        return AHEAD_BY_CLASS if job.priority < self._highest else AHEAD
 
     def _is_withheld(self, option: Option, job: JobInfo) -> bool:
         """Is there a place for the option that a job further ahead waits for?"""
@@ -205,7 +211,7 @@ class Cycle:
         """
         nodes = self.free.suited(option)
         if nodes is None:
-            self.taken.add(option.gpu_model)
+            self.taken |= {option.gpu_model}
         else:
             self.withheld |= nodes
 
