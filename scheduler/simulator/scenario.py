@@ -163,9 +163,12 @@ def _due(job: TraceJob, alone_s: float) -> TraceJob:
 
 
 def _alone_s(job: TraceJob, truth: GroundTruth, bundles: Iterable[Bundle]) -> float | None:
-    blanks = map(blank_of, bundles)
-    found = [alone_s for option, shares in blanks if (alone_s := truth.left_s(job, option, shares))]
-    return min(found, default=None)
+    quickest = None
+    for option, shares in map(blank_of, bundles):
+        alone_s = truth.left_s(job, option, shares)
+        if alone_s and (quickest is None or alone_s < quickest):
+            quickest = alone_s
+    return quickest
 
 
 @rare_collections(lives_on=True)

@@ -37,7 +37,7 @@ class Dependencies:
 
     def awaited(self, job: str) -> tuple[str, ...]:
         """Jobs and arrays that must end before this one may start."""
-        return tuple(self._left.get(job, ()))
+        return tuple(self._left.get(job, ())) if self._left else ()
 
     def end(self, job: str, *, succeeded: bool) -> list[str]:
         """End a job; return those that wait for less, or are cancelled, through this."""

@@ -143,23 +143,22 @@ def _importer(table: Path) -> Importer:
 
 
 def _read(importer: Importer, table: Path) -> tuple[list[TraceJob], list[Refusal]]:
-    jobs: list[TraceJob] = []
+    jobs: dict[str, TraceJob] = {}
     refused: list[Refusal] = []
-    seen: set[str] = set()
     for row, job, problem in _converted(importer, table):
-        if job is not None and job.job_id in seen:
+        if job is not None and job.job_id in jobs:
             problem = "its job_id was seen before"
         if job is None or problem:
             refused.append(Refusal(row, job.job_id if job else "", problem or ""))
         else:
-            seen.add(job.job_id)
-            jobs.append(job)
-    return jobs, refused
+            jobs[job.job_id] = job
+    return list(jobs.values()), refused
 
 
 def _converted(importer: Importer, table: Path) -> Iterator[tuple[int, TraceJob | None, str | None]]:
+    last = files.read_header(table)[-1]
     for count, row in enumerate(files.read_rows(table), start=1):
-        if None in row or None in row.values():
+        if None in row or row[last] is None:
             yield count, None, "it has more or fewer cells than there are columns"
             continue
         try:
