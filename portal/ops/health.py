@@ -22,7 +22,7 @@ from portal.accounts.permissions import AdminOnly
 from portal.celery import app
 from portal.clock import database_now
 from scheduler.selectors.analysis.overview import completions, counts
-from scheduler.selectors.cluster.stops import recent_levels, recent_stops
+from scheduler.selectors.cluster.stops import all_stops, recent_levels
 from scheduler.states import JobState
 
 LOOPBACK = ("127.0.0.1", "::1")
@@ -125,16 +125,22 @@ class ClusterHealth:
 
 
 def _stops() -> Iterable[Metric]:
-    since = database_now() - A_DAY
-    stops, levels = recent_stops(since), recent_levels(since)
-    yield GaugeMetricFamily(
-        "foretune_preemptions_day", "Stops of running jobs for others in the last day.", value=stops.stops
+    stops = CounterMetricFamily(
+        "foretune_preemptions",
+        "Stops of running jobs by a policy or an administrator.",
+        labels=["policy", "reason"],
     )
-    yield GaugeMetricFamily(
-        "foretune_preempted_gpu_seconds_day",
+    lost = CounterMetricFamily(
+        "foretune_preempted_gpu_seconds",
         "GPU-seconds lost to these: work after the last checkpoint, and starting again.",
-        value=stops.lost_gpu_s,
+        labels=["policy", "reason"],
     )
+    for counted in all_stops():
+        stops.add_metric([counted.policy, counted.reason], counted.stops)
+        lost.add_metric([counted.policy, counted.reason], counted.lost_gpu_s)
+    yield stops
+    yield lost
+    levels = recent_levels(database_now() - A_DAY)
     if levels.ratio is not None:
         yield GaugeMetricFamily(
             "foretune_topology_reached_ratio",

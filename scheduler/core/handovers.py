@@ -8,13 +8,12 @@ nobody is stopped unless the job that gains is still there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from scheduler.core.cycle.stop_reasons import MOVES, StopReason, stop_reason
 from scheduler.core.cycle.wait_reasons import amount
 from scheduler.core.types import ClusterState, GpuId, Holding, Plan, Preempt, Resize, Start
-
-MOVES = "It moves to other GPUs and goes on from its checkpoint."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +22,8 @@ class Handover:
 
     held_by: jobs that hold some of these GPUs now. victims: those of them that are stopped for this one,
     with the reason. moving: the victims that are given other GPUs at once. why: it runs itself and leaves its
-    own GPUs for that reason. evicted: it is a victim of a change further ahead.
+    own GPUs for that reason. reasons: of its victims and of itself, in a word. evicted: it is a victim of a
+    change further ahead.
     """
 
     takes: Start | Resize
@@ -31,6 +31,7 @@ class Handover:
     victims: Mapping[str, str] = field(default_factory=dict)
     moving: frozenset[str] = frozenset()
     why: str = ""
+    reasons: Mapping[str, StopReason] = field(default_factory=dict)
     evicted: bool = False
 
     @property
@@ -57,6 +58,7 @@ def handovers(state: ClusterState, plan: Plan) -> tuple[Iterator[list[Handover]]
         if isinstance(action, Resize) and not _is_there(action, holdings.get(action.job))
     ]
     reasons |= {move.job: _why(move, holdings.get(move.job)) for move in moves}
+    moving = frozenset(move.job for move in moves)
     taking: list[Start | Resize] = [*starts, *moves]
     held_by = {action.job: _held_by(action, holders) for action in taking}
     causes: dict[str, str] = {}
@@ -67,7 +69,7 @@ def handovers(state: ClusterState, plan: Plan) -> tuple[Iterator[list[Handover]]
     victims: dict[str, list[str]] = defaultdict(list)
     for job in sorted(causes):
         victims[causes[job]].append(job)
-    moving = frozenset(move.job for move in moves)
+    words = _in_words(state, reasons, causes, moving)
     order = list(_causes_first(starts, moves, causes, victims))
     ahead = {action.job: place for place, action in enumerate(order)}
 
@@ -79,11 +81,25 @@ def handovers(state: ClusterState, plan: Plan) -> tuple[Iterator[list[Handover]]
             victims={job: reasons[job] for job in own},
             moving=moving.intersection(own),
             why=reasons.get(action.job, ""),
+            reasons={job: words[job] for job in (*own, action.job) if job in words},
             evicted=ahead.get(causes.get(action.job, ""), len(order)) < ahead[action.job],
         )
 
     idle = [Preempt(job, reasons[job]) for job in reasons if job not in causes and job not in moving]
     return (list(map(made, group)) for group in _side_by_side(order, held_by, causes, victims)), idle
+
+
+def _in_words(
+    state: ClusterState, sentences: Mapping[str, str], causes: Mapping[str, str], moving: Container[str]
+) -> dict[str, StopReason]:
+    """Why each of the jobs is stopped, in a word."""
+    jobs = {job.id: job for job in state.jobs} if sentences else {}
+    return {
+        job: StopReason.RESIZE
+        if job in moving and sentence != MOVES
+        else stop_reason(sentence, jobs.get(job), jobs.get(causes.get(job, "")))
+        for job, sentence in sentences.items()
+    }
 
 
 def _held_by(action: Start | Resize, holders: Mapping[GpuId, str]) -> list[str]:
@@ -148,3 +164,11 @@ def _why(move: Resize, holds: Holding | None) -> str:
 def _is_there(action: Resize, holds: Holding | None) -> bool:
     """Does the job have this already?"""
     return holds is not None and holds.option.key == action.option.key and {*holds.gpus} == {*action.gpus}
+
+
+def by_node(gpus: Iterable[GpuId]) -> dict[str, list[int]]:
+    """The indices of GPUs by their node's id."""
+    indices: dict[str, list[int]] = defaultdict(list)
+    for node_id, index in gpus:
+        indices[node_id].append(index)
+    return indices

@@ -36,7 +36,7 @@ class Applied(NamedTuple):
     whole: bool
 
 
-def apply(epoch: Epoch, state: ClusterState, plan: Plan, now: datetime) -> Applied:
+def apply(epoch: Epoch, state: ClusterState, plan: Plan, policy: str, now: datetime) -> Applied:
     """Carry out a plan as far as a tick may go.
 
     Raises SchedulerReplaced. Each start and each stop is a hint for the next tick, which decides
@@ -54,14 +54,14 @@ def apply(epoch: Epoch, state: ClusterState, plan: Plan, now: datetime) -> Appli
             break
         first = changes[0]
         if first.moves or first.held_by:
-            budget.spend(_hand_over(epoch, changes, now))
+            budget.spend(_hand_over(epoch, changes, policy, now))
         elif _start(epoch, first.takes, now):
             started += 1
             budget.spend()
     for stop in idle:
         whole = whole and budget.allows()
         if whole:
-            _stop(epoch, stop, now)
+            _stop(epoch, stop, policy, now)
             budget.spend()
     _explain(epoch, [action for action in plan.actions if isinstance(action, Wait)])
     return Applied(started, whole)
@@ -94,21 +94,21 @@ def _start(epoch: Epoch, action: Start | Resize, now: datetime) -> bool:
     return False
 
 
-def _hand_over(epoch: Epoch, changes: Sequence[Handover], now: datetime) -> int:
+def _hand_over(epoch: Epoch, changes: Sequence[Handover], policy: str, now: datetime) -> int:
     """Returns how many jobs were asked to stop, or are waited for."""
     done: list[Handover] = []
     job = changes[0].takes.job
     try:
         with leadership.row(epoch, StaleJob, job=job):
-            done = hand_over(changes=changes, now=now)
+            done = hand_over(changes=changes, policy=policy, now=now)
     except StaleJob as changed:
         log.info("handovers not applied", extra={"job": job, "reason": str(changed)})
     return sum(len(change.victims) + 1 for change in done)
 
 
-def _stop(epoch: Epoch, action: Preempt, now: datetime) -> None:
+def _stop(epoch: Epoch, action: Preempt, policy: str, now: datetime) -> None:
     with leadership.row(epoch, job=action.job):
-        release_gpus(job_id=action.job, reason=action.reason, now=now)
+        release_gpus(job_id=action.job, reason=action.reason, policy=policy, now=now)
 
 
 def _explain(epoch: Epoch, waits: list[Wait]) -> None:

@@ -79,7 +79,7 @@ def _round(epoch: Epoch, live: LivePolicy, now: datetime) -> tuple[int, int]:
         epoch.round_at = now
         return 0, len(state.waiting)
     record(epoch, live, PolicyInput(state, now.timestamp()), plan)
-    done = apply(epoch, state, plan, database_now())
+    done = apply(epoch, state, plan, policy.name, database_now())
     epoch.memory = {policy.name: dict(plan.memory), Epoch.ORDER: _waiting(plan)}
     epoch.round_at = now if done.whole and state.jobs else None
     return done.started, sum(isinstance(action, Start | Wait) for action in plan.actions) - done.started

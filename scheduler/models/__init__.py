@@ -9,7 +9,14 @@ from scheduler.models.markets.deciding import DeciderTrial, DeciderWeight, Marke
 from scheduler.models.markets.market import Market, MarketForecast, MarketOrder, MarketSample, SampleSource
 from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent, NodePrice, NodeSpeedTest
 from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
-from scheduler.models.pending import ChangeSearch, PendingGpu, PendingStart, StartForecast, StartQuestion
+from scheduler.models.pending import (
+    ChangeSearch,
+    PendingGpu,
+    PendingStart,
+    Preemption,
+    StartForecast,
+    StartQuestion,
+)
 from scheduler.models.quotas import FairShare, PersonLimit, TeamQuota
 from scheduler.models.reading.logs import Failure, LogQuestion
 from scheduler.models.reading.provenance import JobReading, ReadSource, ReadValueCount
@@ -59,6 +66,7 @@ __all__ = [
     "PendingStart",
     "PersonLimit",
     "PolicyChoice",
+    "Preemption",
     "ReadSource",
     "ReadValueCount",
     "SampleSource",

@@ -1,4 +1,4 @@
-"""Starts to come: GPUs kept for them, forecasts, and questions about them."""
+"""Starts to come: stops and kept GPUs, forecasts, and questions about them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from django.utils.functional import cached_property
 
 from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Option
+from scheduler.core.cycle.stop_reasons import StopReason
 from scheduler.models.ids import new_id
 from scheduler.models.jobs import Job
 from scheduler.models.nodes import Gpu
@@ -44,6 +45,33 @@ class PendingGpu(models.Model):
 
     def __str__(self) -> str:
         return f"{self.gpu_id} for {self.start_id}"
+
+
+class Preemption(models.Model):
+    """A running job that was asked to leave its GPUs to another one, or for others.
+
+    gpus, lost_gpu_s: those that it held, and the GPU-seconds after its last checkpoint; 0 until it has left.
+    The start-up of its next attempt comes to them.
+    """
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="preemptions")
+    fence = models.IntegerField()  # of the attempt that was stopped
+    policy = models.CharField(max_length=40)  # the one in force
+    reason = models.CharField(max_length=20, choices=[(one.value, one.value) for one in StopReason])
+    at = models.DateTimeField()
+    gpus = models.IntegerField(default=0, db_default=0)
+    lost_gpu_s = models.FloatField(default=0.0, db_default=0.0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["job", "fence"], name="one_preemption_per_attempt")]
+        indexes = [
+            # All that monitors ask for lies in the index itself.
+            models.Index(fields=["policy", "reason"], include=["lost_gpu_s"], name="preemption_counted"),
+            models.Index(fields=["at"], include=["reason", "lost_gpu_s"], name="preemption_made"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.job_id}#{self.fence} stopped: {self.reason}"
 
 
 class StartForecast(models.Model):

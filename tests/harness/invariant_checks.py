@@ -242,6 +242,13 @@ CHECKS = (
         " AND e.fence = a.fence AND e.stop_for = 'preempt')",
     ),
     Check(
+        "I18",
+        "each stop for others is counted",
+        "SELECT e.job_id, e.fence FROM scheduler_jobevent e WHERE e.stop_for = 'preempt' AND e.kind = 'state'"
+        " AND e.new = 'stopping' AND NOT EXISTS (SELECT 1 FROM scheduler_preemption p"
+        " WHERE p.job_id = e.job_id AND p.fence = e.fence AND p.at = e.at)",
+    ),
+    Check(
         "I20",
         "budgets are kept",
         "SELECT j.id, j.state FROM scheduler_job j WHERE j.errors_used > j.retries OR j.oom_used > 1"

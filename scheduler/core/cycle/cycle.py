@@ -13,6 +13,7 @@ from knowledge.core.domain.types import Goal, Option, all_priced
 from scheduler.core.cycle import wait_reasons
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.cycle.ranking import Ranking
+from scheduler.core.cycle.stop_reasons import OUTRANKED
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.placement.preemption import Evictions
 from scheduler.core.types import (
@@ -32,7 +33,6 @@ _NONE: frozenset[str] = frozenset()
 AHEAD = "Jobs that were submitted earlier go first."
 AHEAD_BY_CLASS = "Jobs of a higher class or moved to the front go first, then those submitted earlier."
 BEFORE = "Jobs that rank before it go first."
-OUTRANKED = "A job that goes first needs its GPUs; this one goes on from its checkpoint."
 
 
 class Cycle:

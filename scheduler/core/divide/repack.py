@@ -11,6 +11,7 @@ from typing import Any
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
+from scheduler.core.cycle.stop_reasons import DIVIDED, SHARED
 from scheduler.core.divide.bundles import ANY, bundle, movable, possible_options
 from scheduler.core.divide.capacity import Capacity
 from scheduler.core.divide.classes import is_fair, serve_by_class
@@ -32,7 +33,6 @@ from scheduler.core.types import (
 
 # (jobs, their options, GPUs) -> the option that each job should have; a missing job should have none.
 Choose = Callable[[Sequence[JobInfo], Sequence[Sequence[Option]], Capacity], list[tuple[JobInfo, Option]]]
-SHARED = "Its GPUs go to other jobs in this round."
 
 
 def divide(
@@ -103,7 +103,7 @@ def _actions(state: ClusterState, jobs: Sequence[JobInfo], places: Places) -> tu
         if job.holds is None and option:
             granted.append(Start(job.id, option, gpus))
         elif job.holds and option is None:
-            stopped.append(Preempt(job.id, f"{SHARED} This job continues from its checkpoint."))
+            stopped.append(Preempt(job.id, DIVIDED))
         elif job.holds and option and not _stays(job.holds, option, gpus):
             granted.append(Resize(job.id, option, gpus))
     waits = _waits(state, set(places), FreeGpus(state.nodes)) if state.explain else []

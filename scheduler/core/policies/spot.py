@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
+from scheduler.core.cycle.stop_reasons import WAITS_FOR_SPOT
 from scheduler.core.deadlines import LATEST_SWITCH, Contract, contract
 from scheduler.core.market.deciders import Situation, SlotPlan, decide
 from scheduler.core.market.pool import DECIDERS, FORESEEING, ON_DEMAND, POOL, WITHOUT_FORECASTS
@@ -51,7 +52,6 @@ from scheduler.states import WaitState
 
 ROUND_S = 60.0
 KEPT_PLANS = 6  # as many as a decider averages
-WAITS_FOR_SPOT = "It is cheaper to wait for spot nodes; it goes on from its checkpoint."
 
 
 @dataclass(frozen=True, slots=True)

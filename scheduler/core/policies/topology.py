@@ -14,8 +14,9 @@ from typing import ClassVar
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
-from scheduler.core.cycle.cycle import AHEAD_BY_CLASS, OUTRANKED, acceptable
+from scheduler.core.cycle.cycle import AHEAD_BY_CLASS, acceptable
 from scheduler.core.cycle.options import CycleOptions
+from scheduler.core.cycle.stop_reasons import OUTRANKED
 from scheduler.core.placement.clearings import (
     NOBODY,
     Asks,

@@ -10,6 +10,7 @@ from math import floor
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle.options import CycleOptions
+from scheduler.core.cycle.stop_reasons import OWED
 from scheduler.core.limits import ALL_MODELS
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.placement.preemption import Evictions, Room
@@ -28,7 +29,6 @@ from scheduler.core.types import (
 from scheduler.states import WaitState
 
 RULES = CycleOptions(preempts=True)
-OWED = "Its GPUs are guaranteed to another team, whose job needs them; this one goes on from its checkpoint."
 FOR_GPUS = frozenset({WaitState.BUSY, WaitState.BEHIND})
 
 

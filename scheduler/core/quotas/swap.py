@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle.options import CycleOptions
+from scheduler.core.cycle.stop_reasons import NEEDED
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.quotas.ledger import Ledger
 from scheduler.core.quotas.reclaim import Keeping, after, changed, may_be_stopped, with_starts
@@ -17,7 +18,6 @@ from scheduler.core.types import ClusterState, GpuId, JobInfo, Plan, Preempt, St
 from scheduler.states import WaitState
 
 RULES = CycleOptions(preempts=True)
-NEEDED = "A job of a higher class needs its share; this one goes on from its checkpoint."
 SHARES = {WaitState.QUOTA_TEAM: "team", WaitState.QUOTA_USER: "user"}  # code: whose limit it is
 
 

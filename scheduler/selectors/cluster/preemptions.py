@@ -9,11 +9,18 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from portal.accounts.models import User
-from scheduler.models import Attempt, Job, PendingStart
+from scheduler.core.cycle.stop_reasons import StopReason
+from scheduler.models import Attempt, Job, PendingStart, Preemption
 from scheduler.selectors.checkpoints import resumable
 from scheduler.selectors.jobs import sees, visible_jobs
 from scheduler.selectors.public_states import shown_state
 from scheduler.states import QUEUED, JobEventKind, StopFor
+
+FIRST_BY: dict[str, str] = {
+    StopReason.GUARANTEE: "whose team is guaranteed these GPUs",
+    StopReason.LIMIT: "which is of a higher class and takes its place at a limit",
+    StopReason.CLASS: "which goes first by its higher class",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,14 +28,16 @@ class Preempted:
     """A job that was stopped by the policy, or by an administrator, and goes on later.
 
     saving: its nodes have not confirmed the stop yet. moves: it was stopped only to go on elsewhere.
-    cause: the job that got its GPUs, where the user may see it. why: where no job gets them. from_step: of
-    the checkpoint so far; 0: none. lost_steps: those after it, which are done again.
+    cause: the job that got its GPUs, where the user may see it. first_by: why that goes first. why: where no
+    job gets them. from_step: of the checkpoint so far; 0: none. lost_steps: those after it, which are done
+    again.
     """
 
     at: datetime
     saving: bool
     moves: bool
     cause: Job | None
+    first_by: str
     why: str
     from_step: int
     lost_steps: int
@@ -65,10 +74,18 @@ def preempted(job: Job, user: User) -> Preempted | None:
         saving=saving,
         moves=last.stopped_for_id == job.pk,
         cause=visible_jobs(user).filter(pk=last.stopped_for_id).first(),
+        first_by="" if why else _first_by(last),
         why=why,
         from_step=from_step,
         lost_steps=0 if saving else max(0, job.step - from_step),
     )
+
+
+def _first_by(attempt: Attempt) -> str:
+    """Why the job that got an attempt's GPUs goes first, as said of that job."""
+    kept = Preemption.objects.filter(job=attempt.job_id, fence=attempt.fence)
+    reason = kept.values_list("reason", flat=True).first()
+    return FIRST_BY.get(reason or "", "which goes first by the scheduling policy")
 
 
 def _said(job: Job, attempt: Attempt) -> str:

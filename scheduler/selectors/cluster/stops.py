@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import Count, F, Max, OuterRef, Q, Subquery
+from django.db.models import Count, F, Q, Sum
 
-from scheduler.models import Allocation, Attempt, Checkpoint
-from scheduler.selectors.figures.times import lasted_s
+from scheduler.core.cycle.stop_reasons import FOR_OTHERS
+from scheduler.models import Allocation, Attempt, Preemption
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,15 @@ class RecentStops:
         return self.lost_gpu_s / 3600
 
 
+class CountedStops(NamedTuple):
+    """Stops under one policy for one reason, and the GPU-seconds lost to them so far."""
+
+    policy: str
+    reason: str
+    stops: int
+    lost_gpu_s: float
+
+
 @dataclass(frozen=True, slots=True)
 class RecentLevels:
     """Starts since a moment that asked for a level, and those that reached it."""
@@ -40,28 +49,17 @@ class RecentLevels:
 
 
 def recent_stops(since: datetime) -> RecentStops:
-    """One query, of as many rows as there were stops."""
-    following = Attempt.objects.filter(job=OuterRef("job"), fence=OuterRef("fence") + 1)
-    stopped = Attempt.objects.filter(ended_at__gte=since, stopped_for__isnull=False).exclude(
-        stopped_for=F("job")
-    )
-    rows = stopped.annotate(
-        gpus=Count("claims__allocations"),
-        saved_at=Subquery(
-            Checkpoint.objects.filter(attempt=OuterRef("pk"))
-            .values("attempt")
-            .annotate(at=Max("at"))
-            .values("at")
-        ),
-        again_at=Subquery(following.values("created_at")),
-        again_running_at=Subquery(following.values("running_at")),
-    ).values_list("created_at", "ended_at", "gpus", "saved_at", "again_at", "again_running_at")
-    lost_s = 0.0
-    for begun, ended, gpus, saved, again, running in rows:
-        startup_s = lasted_s(again, running) if again and running else 0.0
-        worked_s = lasted_s(saved or begun, ended or begun)
-        lost_s += gpus * (worked_s + startup_s)
-    return RecentStops(len(rows), lost_s)
+    """Those that were asked for since then; one query."""
+    stopped = Preemption.objects.filter(at__gte=since, reason__in=FOR_OTHERS)
+    found: dict[str, Any] = stopped.aggregate(stops=Count("pk"), lost_gpu_s=Sum("lost_gpu_s", default=0.0))
+    return RecentStops(**found)
+
+
+def all_stops() -> list[CountedStops]:
+    """Of all time; one query of an index."""
+    counted = Preemption.objects.values("policy", "reason").order_by("policy", "reason")
+    sums = counted.annotate(stops=Count("pk"), lost_gpu_s=Sum("lost_gpu_s"))
+    return [CountedStops(**row) for row in sums]
 
 
 def recent_levels(since: datetime) -> RecentLevels:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -17,6 +16,7 @@ from knowledge.core.domain.types import Option, Source
 from knowledge.core.domain.wording import rough_time
 from knowledge.core.recommend.duration import at_level
 from scheduler import hints
+from scheduler.core.handovers import by_node
 from scheduler.core.market.types import NodeTerms
 from scheduler.core.placement.levels import Closeness, TopologyLevel, closeness, reached
 from scheduler.core.remaining_time import promised_remaining
@@ -29,6 +29,7 @@ from scheduler.selectors.figures.promise import promised_elsewhere
 from scheduler.selectors.nodes import trusted_since
 from scheduler.services.fair_shares import charge
 from scheduler.services.jobs.executions import record
+from scheduler.services.jobs.preemptions import note_lost_work
 from scheduler.services.jobs.terms.run_limits import fail_at_limit, is_used_up, stops_at
 from scheduler.services.jobs.transitions import locked, move_job
 from scheduler.states import (
@@ -179,14 +180,6 @@ def _claim(attempt: Attempt, node_id: str, rank: int, indices: list[int], now: d
         raise CannotPlace(f"A GPU of node {node_id} is held by another job.") from held
 
 
-def by_node(gpus: Iterable[GpuId]) -> dict[str, list[int]]:
-    """The indices of GPUs by their node's id."""
-    indices: dict[str, list[int]] = defaultdict(list)
-    for node_id, index in gpus:
-        indices[node_id].append(index)
-    return indices
-
-
 @transaction.atomic
 def end_attempt(*, attempt: Attempt, outcome: Outcome, reason: str, now: datetime) -> Job | None:
     """End a live attempt and move its job by the state table.
@@ -200,7 +193,10 @@ def end_attempt(*, attempt: Attempt, outcome: Outcome, reason: str, now: datetim
     attempt.refresh_from_db()
     attempt.claims.filter(outcome="").update(outcome=outcome, phase=Phase.ENDED)
     held = Allocation.objects.filter(claim__attempt=attempt, released_at__isnull=True)
-    charge(job=job, gpus=held.update(released_at=now), begun_at=attempt.created_at, now=now)
+    gpus = held.update(released_at=now)
+    charge(job=job, gpus=gpus, begun_at=attempt.created_at, now=now)
+    if job.preempting:
+        note_lost_work(attempt=attempt, gpus=gpus, outcome=outcome, now=now)
     record(attempt=attempt, job=job, now=now)
     log.info("attempt ended", extra={"job": job.pk, "attempt": str(attempt.pk), "outcome": outcome.value})
     return _follow(job, attempt, outcome, reason, now)

@@ -20,11 +20,13 @@ from django.db.models import F, FilteredRelation, Q
 
 from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Option
-from scheduler.core.handovers import Handover
+from scheduler.core.cycle.stop_reasons import StopReason, stop_reason
+from scheduler.core.handovers import Handover, by_node
 from scheduler.core.types import GpuId
 from scheduler.errors import CannotPlace
 from scheduler.models import Attempt, Gpu, Job, PendingGpu, PendingStart
-from scheduler.services.jobs.attempts import by_node, ready_nodes, require_as_decided, require_nodes
+from scheduler.services.jobs.attempts import ready_nodes, require_as_decided, require_nodes
+from scheduler.services.jobs.preemptions import note_preemptions
 from scheduler.services.jobs.transitions import Note, locked, note_all, note_job, preempt_all
 from scheduler.states import STOPPABLE, JobEventKind, JobState, WaitState
 
@@ -53,9 +55,13 @@ class _Wanted(NamedTuple):
 
 
 class _Stop(NamedTuple):
-    """Why a job is stopped, and for whom; None: for nobody, itself: it moves."""
+    """Why a job is stopped, in a sentence and in a word, and for whom.
 
-    reason: str
+    None: for nobody, itself: it moves.
+    """
+
+    said: str
+    reason: StopReason
     gainer: Job | None
 
 
@@ -68,7 +74,7 @@ class _Kept(NamedTuple):
 
 
 @transaction.atomic(savepoint=False)
-def hand_over(*, changes: Sequence[Handover], now: datetime) -> list[Handover]:
+def hand_over(*, changes: Sequence[Handover], policy: str, now: datetime) -> list[Handover]:
     """Stop the victims of changes and keep their GPUs for the jobs that take them.
 
     The number of queries does not grow with theirs. A change is left out where the rows are no longer as the
@@ -83,18 +89,18 @@ def hand_over(*, changes: Sequence[Handover], now: datetime) -> list[Handover]:
             log.info("handover not applied", extra=about)
         else:
             done.append(change)
-    _stop(at_once.stops, now)
+    _stop(at_once.stops, policy, now)
     _keep(at_once.kept, now)
     return done
 
 
 @transaction.atomic
-def release_gpus(*, job_id: str, reason: str, now: datetime) -> None:
+def release_gpus(*, job_id: str, reason: str, policy: str, now: datetime) -> None:
     """Stop a job that a policy gives no GPUs in this round.
 
     It is stopped although nobody takes them at once.
     """
-    _stop({locked(job_id): _Stop(reason, None)}, now)
+    _stop({locked(job_id): _Stop(reason, stop_reason(reason), None)}, policy, now)
 
 
 class _AtOnce:
@@ -124,9 +130,11 @@ class _AtOnce:
             raise CannotPlace(f"Job {staying[0]} holds a GPU and is not stopped for this.")
         for pk in sorted(holders & change.victims.keys()):
             job = self.jobs[pk]
-            self.stops[job] = _Stop(change.victims[pk], job if pk in change.moving else taker)
+            self.stops[job] = _Stop(
+                change.victims[pk], change.reasons[pk], job if pk in change.moving else taker
+            )
         if change.moves and not change.evicted:
-            self.stops[taker] = _Stop(change.why, taker)
+            self.stops[taker] = _Stop(change.why, change.reasons[taker.pk], taker)
         self.kept.append(_Kept(taker, change.takes.option, gpus))
 
     def _require_its_turn(self, taker: Job, change: Handover) -> None:
@@ -173,7 +181,7 @@ def _as_they_are(gpus: Iterable[GpuId]) -> dict[GpuId, _Wanted]:
     return {(gpu.node_id, gpu.place): gpu for gpu in found}
 
 
-def _stop(stops: Mapping[Job, _Stop], now: datetime) -> None:
+def _stop(stops: Mapping[Job, _Stop], policy: str, now: datetime) -> None:
     """Stop those of the jobs that run.
 
     Their attempts name the job that gains, or themselves if they move.
@@ -190,7 +198,8 @@ def _stop(stops: Mapping[Job, _Stop], now: datetime) -> None:
         live.filter(job__in=moving).update(stopped_for=F("job"))
     for gainer, jobs in for_whom.items():
         live.filter(job__in=jobs).update(stopped_for=gainer)
-    preempt_all(reasons={job: stop.reason for job, stop in running.items()}, now=now)
+    note_preemptions(reasons={job: stop.reason for job, stop in running.items()}, policy=policy, now=now)
+    preempt_all(reasons={job: stop.said for job, stop in running.items()}, now=now)
     for job, stop in running.items():
         log.info("preempted", extra={"job": job.pk, "stopped_for": stop.gainer.pk if stop.gainer else None})
 

@@ -15,6 +15,7 @@ from portal.accounts.models import Team, User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
 from scheduler import hints
+from scheduler.core.cycle.stop_reasons import StopReason
 from scheduler.core.types import Topology
 from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import DatasetFile, Job
@@ -23,6 +24,7 @@ from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import recommend
 from scheduler.services.jobs.dependencies import After, check_order, notes_on_order, store_order
 from scheduler.services.jobs.objectives import Objective, aim_of_request
+from scheduler.services.jobs.preemptions import note_preemptions
 from scheduler.services.jobs.priorities import check_class
 from scheduler.services.jobs.terms.closeness import check_closeness
 from scheduler.services.jobs.terms.run_limits import run_limit
@@ -272,6 +274,7 @@ def return_to_queue(*, job: Job, actor: User, now: datetime, note: str = "") -> 
     require_admin(actor)
     reason = f"Preempted by an administrator: {note}" if note else "Preempted by an administrator."
     job = _stop(locked(job.pk), StopFor.PREEMPT, now, reason, actor)
+    note_preemptions(reasons={job: StopReason.ADMINISTRATOR}, now=now)
     audit(action="job preempted", actor=actor, target=job.pk, data={"note": note}, now=now)
     return job
 

@@ -15,6 +15,7 @@ from scheduler.core.measured import Measured
 from scheduler.errors import BadReport, NotFound, StaleAttempt
 from scheduler.models import Attempt, Claim, Job, Node
 from scheduler.services.jobs.attempts import end_attempt
+from scheduler.services.jobs.preemptions import note_start_up
 from scheduler.services.jobs.transitions import locked, move_job
 from scheduler.services.nodes.state import record_decline
 from scheduler.services.sync.reports import apply_report
@@ -111,6 +112,8 @@ def _advance(job: Job, claim: Claim, phase: Phase, now: datetime) -> None:
         job = move_job(job=job, to=JobState.STARTING, now=now, first_started_at=job.first_started_at or now)
     if job.state == JobState.STARTING and slowest is Phase.RUNNING:
         Attempt.objects.filter(pk=claim.attempt_id).update(running_at=now)
+        if claim.attempt.fence > 1:
+            note_start_up(attempt=claim.attempt, now=now)
         move_job(job=job, to=JobState.RUNNING, now=now)
 
 

@@ -147,7 +147,7 @@ def test_a_start_that_was_decided_before_the_change_is_not_carried_out(owner: Us
     plan = POLICIES["fifo"].decide(state, now.timestamp())
     assert [action.option.gpu_model for action in plan.actions if isinstance(action, Start)] == [FAST]
     change_job(job=job, actor=owner, now=now, params={"gpu_model": CHEAP})
-    assert apply(epoch, state, plan, now).started == 0
+    assert apply(epoch, state, plan, "fifo", now).started == 0
     leadership.release(epoch)
     assert tick().started == 1
     assert job.attempts.get().promised.gpu_model == CHEAP

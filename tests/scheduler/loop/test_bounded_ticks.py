@@ -178,4 +178,4 @@ def test_handovers_take_a_constant_number_of_queries(
     tick()
     assert (PendingGpu.objects.count(), PendingStart.objects.count()) == (4, takers)
     assert Attempt.objects.filter(stopped_for__isnull=False).count() == victims
-    assert len(queries) == 11, queries
+    assert len(queries) == 12, queries

@@ -50,7 +50,7 @@ def test_a_scheduler_that_was_replaced_changes_nothing() -> None:
     Epoch.objects.update(since=database_now() - timedelta(hours=1))  # paused for an hour
     assert tick().started == 1
     with pytest.raises(SchedulerReplaced):
-        apply(old, state, plan, database_now())
+        apply(old, state, plan, "fifo", database_now())
     assert Attempt.objects.count() == 1
     memory = Epoch.objects.get().memory
     old.memory = {"mine": 1}
@@ -75,7 +75,7 @@ def test_a_stale_decision_is_dropped_and_decided_anew() -> None:
     epoch = leadership.acquire()
     assert epoch is not None
     plan = Plan((Start(job.pk, state.jobs[0].options[0], ((node.node_id, 0),)),))
-    assert apply(epoch, state, plan, database_now()).started == 0
+    assert apply(epoch, state, plan, "fifo", database_now()).started == 0
     assert not Attempt.objects.exists()
 
 
@@ -88,7 +88,7 @@ def test_a_node_that_began_to_drain_after_the_snapshot_gets_nothing() -> None:
     epoch = leadership.acquire()
     assert epoch is not None
     plan = Plan((Start(job.pk, state.jobs[0].options[0], ((node.node_id, 0),)),))
-    assert apply(epoch, state, plan, database_now()).started == 0
+    assert apply(epoch, state, plan, "fifo", database_now()).started == 0
     assert not Attempt.objects.exists()
 
 
@@ -100,7 +100,7 @@ def test_a_start_on_a_gpu_that_another_job_holds_leaves_nothing_behind() -> None
     state = snapshot.take_snapshot({}, database_now())
     assert epoch is not None
     plan = Plan((Start(job.pk, state.jobs[1].options[0], ((node.node_id, 0),)),))
-    assert apply(epoch, state, plan, database_now()).started == 0
+    assert apply(epoch, state, plan, "fifo", database_now()).started == 0
     assert not Attempt.objects.filter(job=job).exists()
 
 
@@ -276,7 +276,7 @@ def test_a_job_that_is_cancelled_while_its_reason_is_written_keeps_none(
 
     monkeypatch.setattr(Job.objects.none().__class__, "bulk_update", cancelled_meanwhile)
     state = snapshot.take_snapshot({}, database_now())
-    apply(epoch, state, Plan((Wait(job.pk, WaitState.BUSY, "Others go first."),)), database_now())
+    apply(epoch, state, Plan((Wait(job.pk, WaitState.BUSY, "Others go first."),)), "fifo", database_now())
     job.refresh_from_db()
     assert (job.state, job.wait_text) == (JobState.CANCELLED, "")
 

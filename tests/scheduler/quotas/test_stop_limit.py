@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.core.cycle.stop_reasons import OWED
 from scheduler.core.limits import Quota
 from scheduler.core.policies import POLICIES
 from scheduler.core.policies.parameters import parameters_of, with_parameters
 from scheduler.core.quotas.admission import decide
-from scheduler.core.quotas.reclaim import OWED
 from scheduler.core.types import Action, ClusterState, JobInfo, Policy, Preempt, Start, Wait
 from tests.harness.environment import examples
 from tests.scheduler.core import test_properties

@@ -7,11 +7,10 @@ from math import floor
 import pytest
 from hypothesis import given
 
+from scheduler.core.cycle.stop_reasons import NEEDED, OWED
 from scheduler.core.limits import Quota, UserLimit
 from scheduler.core.policies import POLICIES
 from scheduler.core.quotas.admission import decide
-from scheduler.core.quotas.reclaim import OWED
-from scheduler.core.quotas.swap import NEEDED
 from scheduler.core.types import Action, ClusterState, Preempt, Start, Wait
 from scheduler.states import WaitState
 from tests.scheduler.core.test_properties import random_clusters

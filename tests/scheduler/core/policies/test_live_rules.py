@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from scheduler.core.cycle.ranked import Ranked
 from scheduler.core.cycle.ranking import Ranking
+from scheduler.core.cycle.stop_reasons import OF_SENTENCES
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.gittins import Gittins
 from scheduler.core.policies.parameters import parameters_of, with_parameters
@@ -63,6 +64,7 @@ def test_stops_are_bounded_and_hit_no_higher_class(name: str, state: ClusterStat
         assert one.preemptible
         if isinstance(action, Preempt):
             assert one.preemptions < LIMIT
+            assert action.reason in OF_SENTENCES  # monitors count by reasons
         if "min_run_s" in given_names:
             assert -one.holds.since >= MIN_RUN_S
     assert live.decide(replace(state, jobs=state.jobs[::-1]), 0.0).actions == plan.actions

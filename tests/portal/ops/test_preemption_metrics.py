@@ -1,0 +1,117 @@
+"""Monitors count stops by policy and reason, and the GPU-seconds that they cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from prometheus_client.parser import text_string_to_metric_families
+
+from portal.accounts.models import Team, User
+from portal.clock import database_now
+from scheduler.loop.tick import tick
+from scheduler.models import Preemption
+from scheduler.services.jobs.verbs import return_to_queue
+from scheduler.services.quotas import QuotaValues, set_quotas
+from tests.harness import world
+from tests.harness.fake_node import step
+from tests.harness.invariants import assert_sound
+from tests.harness.preempting import LONG_ENOUGH_S, preempting, running
+
+STOPS, LOST = "foretune_preemptions_total", "foretune_preempted_gpu_seconds_total"
+
+
+def counted(client: Client, name: str = STOPS) -> dict[tuple[str, str], float]:
+    """By policy and reason."""
+    families = text_string_to_metric_families(client.get("/metrics").content.decode())
+    return {
+        (sample.labels["policy"], sample.labels["reason"]): sample.value
+        for family in families
+        for sample in family.samples
+        if sample.name == name
+    }
+
+
+@pytest.mark.parametrize(
+    ("policy", "victim_class", "reason"),
+    [("las", 0, "rank"), ("las", -1, "class"), ("topology", -1, "class")],
+)
+def test_a_stop_for_a_job_that_goes_first_counts_under_its_policy(
+    client: Client, db: None, settings: Any, policy: str, victim_class: int, reason: str
+) -> None:
+    settings.POLICY = policy
+    assert counted(client) == {}
+    turn = preempting(victim_class=victim_class)
+    assert counted(client) == {(policy, reason): 1}
+    turn.node.end(turn.order, "stopped")
+    settings.POLICY = "fifo"  # counted under the policy that was in force
+    assert counted(client) == {(policy, reason): 1}
+    assert_sound()
+
+
+def test_work_after_the_last_checkpoint_and_the_next_start_up_are_lost(
+    client: Client, db: None, settings: Any
+) -> None:
+    settings.POLICY = "las"
+    turn = preempting(slots=2, gpus=2)
+    key = ("las", "rank")
+    assert counted(client, LOST) == {key: 0}
+    turn.node.end(turn.order, "stopped")  # it saved nothing, so that all its time is lost
+    work = counted(client, LOST)[key]
+    assert work >= 2 * LONG_ENOUGH_S
+    tick()
+    turn.node.end(turn.node.take_up(), "succeeded")
+    tick()
+    again = turn.node.take_up()
+    world.age_starts(50.0)
+    assert counted(client, LOST)[key] == work
+    turn.node.run(again, step(1))
+    both = counted(client, LOST)[key]
+    assert work + 2 * 50.0 <= both < work + 2 * 100.0
+    assert counted(client) == {key: 1}
+    assert_sound()
+
+
+def test_nothing_is_lost_where_the_stopped_job_ends_by_itself(
+    client: Client, db: None, settings: Any
+) -> None:
+    settings.POLICY = "las"
+    turn = preempting()
+    turn.node.end(turn.order, "succeeded")
+    assert (counted(client), counted(client, LOST)) == ({("las", "rank"): 1}, {("las", "rank"): 0})
+
+
+def test_what_is_guaranteed_to_a_team_counts_apart(
+    browser: Client, client: Client, person: User, settings: Any
+) -> None:
+    settings.POLICY = "srtf"  # ranks the shorter one first, which runs
+    team, node = Team.objects.create(name="owners"), world.fake_node(slots=1)
+    quotas = [QuotaValues(gpu_model="cpu", guaranteed=1)]
+    set_quotas(team=team, quotas=quotas, actor=world.admin(), now=database_now())
+    victim, _ = running(node, person)
+    mine = world.job(world.user(), team=team, params={"max_steps": 300_000})
+    tick()
+    assert counted(client) == {("srtf", "guarantee"): 1}, mine.wait_text
+    shown = browser.get(f"/jobs/{victim.pk}/").content.decode()
+    assert "whose team is guaranteed these GPUs." in shown
+    assert_sound()
+
+
+def test_an_administrators_stop_counts_apart(client: Client, db: None, settings: Any) -> None:
+    job, _ = running(world.fake_node(slots=1))
+    return_to_queue(job=job, actor=world.admin(), now=database_now())
+    assert counted(client) == {(settings.POLICY, "administrator"): 1}
+    assert_sound()
+
+
+def test_counts_never_fall_and_take_one_query(
+    client: Client, db: None, settings: Any, django_assert_max_num_queries: Any
+) -> None:
+    settings.POLICY = "las"
+    for number in range(1, 4):
+        preempting()
+        assert sum(counted(client).values()) == number == Preemption.objects.count()
+    with django_assert_max_num_queries(20) as captured:
+        client.get("/metrics")
+    assert sum("scheduler_preemption" in query["sql"] for query in captured) == 1
