@@ -133,8 +133,10 @@ def memory(c: ConfigTable) -> Memory:
     passing = np.minimum(activations.in_forward(c, layer), logits)
     cached = np.where(c.cpu, 0.0, passing + CACHED_SHARE * (kept + logits))
     # A step's copies come when activations and logits are gone, and take their blocks, as a start's do.
-    of_start = gathered.of_start(c) - (gradients + states) / c.shards
-    copies = np.maximum(gathered.of_step(c, stored), of_start) - forward - logits - cached
+    blocks = forward + logits + cached
+    of_step = gathered.of_step(c, stored) - gathered.blocks_for_copies(c, blocks, states / c.shards)
+    of_start = gathered.of_start(c) - (gradients + states) / c.shards - blocks
+    copies = np.maximum(of_step, of_start)
     context = np.where(c.cpu, CPU_CONTEXT_BYTES, CONTEXT_BYTES + CONTEXT_SHARE * c.memory)
     whole = Memory(
         weights=(weights + held_weights.of_towers(c)) / c.shards + held_weights.of_scales(c),

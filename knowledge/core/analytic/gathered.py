@@ -61,6 +61,17 @@ def of_step(c: ConfigTable, stored: Array | float) -> Array:
     return np.where(copied, stored * c.parameters / c.shards, 0.0)
 
 
+def blocks_for_copies(c: ConfigTable, blocks: Array, states: Array | float) -> Array:
+    """Bytes of activations' blocks that a step's copies may take, (n,).
+
+    They are free by then, and so are those of logits, but the first step makes its states there before. Where
+    gradients came there, in a backward pass, these lie elsewhere; what FSDP reduces has a stream of its own,
+    and so blocks. states: of the optimiser, bytes of one GPU.
+    """
+    apart = _sharded(c) & (c.accumulation == 1)
+    return np.where(apart, np.maximum(0.0, blocks - states), blocks)
+
+
 def of_communicators(c: ConfigTable, context: Array) -> Array:
     """Return the bytes of NCCL's communicators, (n,).
 

@@ -47,7 +47,8 @@ def autocasts(config: Config) -> bool:
 
 def is_ours(config: Config) -> bool:
     """Tell whether our trainer ran it; earlier runs of it state no more than this."""
-    return config.chunked_loss is True and config.optimizer_state == "adamw-fp32"
+    stated = config.chunked_loss is True and config.optimizer_state == "adamw-fp32"
+    return stated and not uses_fms_acceleration(config)
 
 
 def software_family(config: Config) -> str:

@@ -36,7 +36,7 @@ LORA = replace(LLAMA, method="lora", lora_r=16, target_modules="all-linear", unq
     [
         (MIXED, 161.18),
         (LLAMA, 80.88),
-        (replace(MIXED, number_gpus=8, sharding="fsdp"), 32.02),
+        (replace(MIXED, number_gpus=8, sharding="fsdp"), 34.78),
         (LORA, 26.88),
         (replace(LORA, gradient_checkpointing=False), 54.24),
         (replace(LORA, method="qlora"), 16.39),
@@ -179,7 +179,8 @@ def test_paged_states_that_fit_stay_where_they_are() -> None:
     c = columns([config], CATALOGUE)
     assert cost_model.paging_bytes(c)[0] == 0
     mixed = columns([replace(config, optimizer_state="adamw-fp32")], CATALOGUE)
-    assert cost_model.memory(c).total[0] == cost_model.memory(mixed).total[0]
+    paged, held = cost_model.memory(c), cost_model.memory(mixed)
+    assert paged.total[0] == pytest.approx((held.total - held.copies)[0])  # which updates are made without
 
 
 def test_what_fsdp_shards_is_kept_in_float32_but_for_experts_that_gpus_share() -> None:
@@ -219,7 +220,8 @@ def test_hybrid_shards_need_the_memory_of_one_node_and_little_of_the_network() -
     node = replace(whole, number_gpus=8, number_nodes=1)
     there, spread, here = tables = [columns([x], CATALOGUE) for x in (hybrid, whole, node)]
     held = [cost_model.memory(c).total[0] - cost_model.memory(c).communicators[0] for c in tables]
-    assert held[0] == held[2] > held[1]
+    assert held[0] == pytest.approx(held[2])
+    assert held[0] > held[1]
     inside, across = cost_model.network_times(there)
     assert inside[0] == cost_model.network_time(here)[0]
     assert across[0] < 0.6 * cost_model.network_time(spread)[0]

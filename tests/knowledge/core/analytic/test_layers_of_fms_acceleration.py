@@ -128,6 +128,12 @@ def test_trl_leaves_4_bit_weights_that_gpus_share_in_16_bits() -> None:
     assert [config.unquantized_float32 for config in of_peft] == [True, False]
 
 
+def test_a_benchmark_with_a_loss_in_chunks_is_not_our_trainer() -> None:
+    ours = replace(ALONE, method="full", quantization="none", optimizer_state="adamw-fp32", chunked_loss=True)
+    assert not stack.is_ours(ours)
+    assert stack.is_ours(replace(ours, software=None))
+
+
 def test_kernels_have_a_loss_in_chunks_for_three_families() -> None:
     names = (ALONE.model_name, LLAMA.model_name, SANTACODER, "mistralai/Mixtral-8x7B-v0.1", "of/nobody")
     found = [imported("foak-fast-kernels-liger", name).chunked_loss for name in names]
