@@ -68,8 +68,7 @@ def blocks_for_copies(c: ConfigTable, blocks: Array, states: Array | float) -> A
     gradients came there, in a backward pass, these lie elsewhere; what FSDP reduces has a stream of its own,
     and so blocks. states: of the optimiser, bytes of one GPU.
     """
-    apart = _sharded(c) & (c.accumulation == 1)
-    return np.where(apart, np.maximum(0.0, blocks - states), blocks)
+    return np.where(_sharded(c), np.maximum(0.0, blocks - states), blocks)
 
 
 def of_communicators(c: ConfigTable, context: Array) -> Array:
