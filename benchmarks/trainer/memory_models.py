@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from peft import LoraConfig, get_peft_model
+from peft import LoraConfig
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from knowledge.core.domain.types import Config
 from trainer.recipes import ALL_LINEAR, ATTENTION
-from trainer.train.base.adapters import targets
+from trainer.train.base.adapters import adapt, targets
 
 TOKENS = 192  # of a sample
 HIDDEN, WIDTH, HEADS, KV_HEADS, VOCABULARY, RANK = 256, 704, 8, 2, 512, 8
@@ -33,6 +33,20 @@ _HEAD = {"head_dim": HIDDEN // HEADS}
 _NO_GROUPS = {"num_key_value_heads": HEADS}
 _GPT2 = {"n_embd": HIDDEN, "n_inner": WIDTH, "n_head": HEADS, "n_positions": TOKENS}
 _MPT = {"d_model": HIDDEN, "n_heads": HEADS, "max_seq_len": TOKENS}
+_COMPRESSED = {  # DeepSeek's keys and values, and experts behind no dense layer
+    "n_routed_experts": 8,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 128,
+    "n_shared_experts": 2,
+    "first_k_dense_replace": 0,
+    "n_group": 1,
+    "topk_group": 1,
+    "kv_lora_rank": 64,
+    "q_lora_rank": None,
+    "qk_rope_head_dim": 16,
+    "qk_nope_head_dim": 32,
+    "v_head_dim": 32,
+}
 _NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
 # Differences from the usual: of an architecture, the keys of its config.json.
 ARCHITECTURES: dict[str, dict[str, Any]] = {
@@ -61,9 +75,20 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "olmoe": {**_NO_GROUPS, "num_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 128},
     "phimoe": {"num_local_experts": 4, "num_experts_per_tok": 2},
     "starcoder2": {"residual_dropout": 0.0, "embedding_dropout": 0.0},
+    "qwen2_moe": {
+        "num_experts": 8,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 128,
+        "shared_expert_intermediate_size": 320,
+    },
+    "deepseek_v2": {**_NO_GROUPS, **_COMPRESSED},
+    "deepseek_v3": {**_NO_GROUPS, **_COMPRESSED, "q_lora_rank": 96},
+    "gptj": {"vocab_size": VOCABULARY, **_GPT2, **_NO_DROPOUT, "rotary_dim": 16},
+    "gpt_oss": {**_HEAD, "num_local_experts": 4, "num_experts_per_tok": 2},
+    "persimmon": _NO_GROUPS,
     "mixtral": {"num_local_experts": 4, "num_experts_per_tok": 2},
 }
-DEPTH = {"gpt2": "n_layer", "mpt": "n_layers"}
+DEPTH = {"gpt2": "n_layer", "mpt": "n_layers", "gptj": "n_layer"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +165,7 @@ def built(architecture: str, case: Case, layers: int) -> Any:
         names = list(targets(model, None, case.placed))
         if case.keeping:
             _keep_inputs(model)
-        model = get_peft_model(model, LoraConfig(r=RANK, target_modules=names, task_type="CAUSAL_LM"))
+        model = adapt(model, LoraConfig(r=RANK, target_modules=names, task_type="CAUSAL_LM"))
         if case.state == "adamw-bf16":
             model = model.to(torch.bfloat16)
     return model.train()

@@ -56,7 +56,8 @@ def ends(model: Model, placed: str = ALL_LINEAR) -> float:
     if placed == ATTENTION:
         return attention
     mixers = (model.layers - model.attention_layers) * 8 * model.hidden
-    return attention + mixers + model.layers * _of_mlp(model)
+    shared = (model.layers - model.dense_layers) * _of_mlp(model, _shared_width(model))
+    return attention + mixers + shared + model.dense_layers * _of_mlp(model, model.dense_mlp_width)
 
 
 def readers(model: Model, placed: str = ALL_LINEAR) -> int:
@@ -76,17 +77,27 @@ def _of_queries_and_values(model: Model) -> float:
 
 
 def _of_attention(model: Model) -> float:
+    if model.key_rank:
+        return _of_compressed_attention(model)
     hidden, queries, keys = model.hidden, model.heads * model.head_dim, model.kv_heads * model.head_dim
     inputs = 1 if model.architecture in ONE_QUERY_LAYER else 3
     return inputs * hidden + queries + 2 * keys + (queries + hidden)
 
 
-def _of_mlp(model: Model) -> float:
-    """Return the inputs and outputs of the MLP layers that every token passes through.
+def _of_compressed_attention(model: Model) -> float:
+    """Return the inputs and outputs of attention with compressed keys."""
+    queries, values = model.heads * model.head_dim, model.heads * model.value_width
+    asked = model.hidden + queries + 2 * model.query_rank
+    few, made = model.key_rank, queries - model.heads * model.turned_width + values
+    return asked + (model.hidden + few + model.turned_width) + (few + made) + (values + model.hidden)
 
-    In a mixture of experts these are the shared experts.
-    """
-    width = model.shared_mlp_width if model.experts else model.mlp_width
+
+def _shared_width(model: Model) -> float:
+    """The width of the MLP, or of shared experts, that every token passes."""
+    return model.shared_mlp_width if model.experts else model.mlp_width
+
+
+def _of_mlp(model: Model, width: float) -> float:
     if not width:
         return 0.0
     inputs = 2 if model.mlp_gated and model.architecture not in ONE_GATE_LAYER else 1

@@ -66,13 +66,15 @@ def model_from_config(text: str, name: str) -> Model:
         "experts_per_token": raw.get("num_experts_per_tok") or 0,
         "shared_mlp_width": _shared_width(raw) if experts else 0,
         **_windows(raw),
+        **_compressed(raw),
     }
+    first = min(layers, raw.get("first_k_dense_replace") or 0) if experts else 0
+    shape |= {"dense_layers": first, "dense_mlp_width": width} if first else {}
     active = Model(parameters=1, active_parameters=1, **shape)
     embedding = 0 if active.tied_embeddings else vocab * hidden
     matrices = 3 if active.mlp_gated else 2
     idle = layers * matrices * hidden * active.mlp_width * max(0, experts - active.experts_per_token)
-    counted = int(active.matmul_parameters) + embedding + _of_compressed_keys(raw, active)
-    first = min(layers, raw.get("first_k_dense_replace") or 0) if experts else 0
+    counted = int(active.matmul_parameters) + embedding + _of_compressed_keys(active)
     counted += first * matrices * hidden * (width - active.active_mlp_width)
     idle -= idle // layers * first
     return Model(parameters=counted + (idle if experts else 0), active_parameters=counted, **shape)
@@ -120,20 +122,29 @@ def _head_dim(raw: dict[str, Any]) -> int:
     return int(stated or raw["hidden_size"] // raw["num_attention_heads"])
 
 
-def _of_compressed_keys(raw: dict[str, Any], model: Model) -> int:
-    """Return the weights of attention beyond the usual ones.
+def _compressed(raw: dict[str, Any]) -> dict[str, int]:
+    """The sizes of DeepSeek's attention, which makes keys and values from few numbers."""
+    names = {
+        "query_rank": "q_lora_rank",
+        "key_rank": "kv_lora_rank",
+        "turned_width": "qk_rope_head_dim",
+        "value_width": "v_head_dim",
+    }
+    if not raw.get("kv_lora_rank"):
+        return {}
+    return {name: raw.get(stated) or 0 for name, stated in names.items()}
 
-    DeepSeek makes keys and values from few numbers.
-    """
-    rank = raw.get("kv_lora_rank") or 0
-    if not rank:
+
+def _of_compressed_keys(model: Model) -> int:
+    """Return the weights of compressed attention beyond the usual ones."""
+    if not model.key_rank:
         return 0
-    turned, values, few = (raw.get(name) or 0 for name in ("qk_rope_head_dim", "v_head_dim", "q_lora_rank"))
-    queries = model.heads * model.head_dim
-    asked = few * (model.hidden + queries) if few else model.hidden * queries
-    heads = model.heads * (model.head_dim - turned + values)
-    kept = model.hidden * (rank + turned) + rank * heads + model.heads * values * model.hidden
-    return int(model.layers * (asked + kept - 4 * model.hidden * queries))
+    queries, values = model.heads * model.head_dim, model.heads * model.value_width
+    asked = model.query_rank * (model.hidden + queries) if model.query_rank else model.hidden * queries
+    made = queries - model.heads * model.turned_width + values
+    kept = model.hidden * (model.key_rank + model.turned_width) + model.key_rank * made
+    kept += values * model.hidden
+    return model.layers * (asked + kept - 4 * model.hidden * queries)
 
 
 def _shared_width(raw: dict[str, Any]) -> int:

@@ -44,7 +44,7 @@ def with_adapter(model: Any, order: TrainingSpec, reach: Reach | None) -> Any:
     reach: None where text reaches all of it.
     Raises TrainError.
     """
-    from peft import LoraConfig, get_peft_model
+    from peft import LoraConfig
 
     settings = order.settings
     adapted_layers = list(targets(model, reach, settings.target_modules))
@@ -60,22 +60,34 @@ def with_adapter(model: Any, order: TrainingSpec, reach: Reach | None) -> Any:
         task_type="CAUSAL_LM",
     )
     try:
-        mistaken = taken_for_experts(model, config)
-        with _names_taken_literally(model) if mistaken else contextlib.nullcontext():
-            adapted = get_peft_model(model, config)
+        adapted = adapt(model, config)
     except ValueError as wrong:  # of architectures that are no transformers, as Mamba
         raise TrainError(
             f"LoRA does not fit {order.spec.model}; choose the method full. ({wrong})"
         ) from wrong
-    written = adapted.peft_config["default"]
-    written.base_model_name_or_path = order.spec.model
+    adapted.peft_config["default"].base_model_name_or_path = order.spec.model
+    return adapted
+
+
+def adapt(model: Any, config: Any) -> Any:
+    """Return the model with adapters of the layers that a config names.
+
+    It names them in full; no others get one. Raises ValueError.
+    """
+    from peft import get_peft_model
+
+    named = set(config.target_modules)
+    mistaken = _taken_for_experts(model, config)
+    with _names_taken_literally(model) if mistaken else contextlib.nullcontext():
+        adapted = get_peft_model(model, config)
     if mistaken:  # so that peft, when it reads the adapter, leaves these names alone too
-        written.target_modules = set(adapted_layers) - mistaken
+        written = adapted.peft_config["default"]
+        written.target_modules = named - mistaken
         written.target_parameters = sorted(f"{name}.weight" for name in mistaken)
     return adapted
 
 
-def taken_for_experts(model: Any, config: Any) -> set[str]:
+def _taken_for_experts(model: Any, config: Any) -> set[str]:
     """Return the layers that peft would swap for all the routed experts.
 
     In many mixtures (DeepSeek's, GLM's, ...) it takes each `gate_proj`, `up_proj` and `down_proj`, also of

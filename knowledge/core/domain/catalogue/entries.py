@@ -16,6 +16,9 @@ class Model:
 
     max_context: tokens of a sample at most; 0: no bound is stated.
     window: tokens that a token attends to in `windowed_layers` layers; 0 without.
+    dense_layers: those of a mixture whose MLP has no experts, but the width `dense_mlp_width`.
+    query_rank, key_rank: numbers from which queries, or keys and values, are made; 0: from the whole state.
+    Then `turned_width` of a head's `head_dim` tells positions, and values have a width of their own.
     tower_parameters: of parts for images or sound, beside `parameters`; text does not reach them.
     """
 
@@ -37,6 +40,12 @@ class Model:
     experts: int = 0
     experts_per_token: int = 0
     shared_mlp_width: int = 0
+    dense_layers: int = 0
+    dense_mlp_width: int = 0
+    query_rank: int = 0
+    key_rank: int = 0
+    turned_width: int = 0
+    value_width: int = 0
     tower_parameters: int = 0
     window: int = 0
     windowed_layers: int = 0

@@ -27,17 +27,20 @@ _VISION = {
     "image_size": 28,
     "patch_size": 14,
 }
-_DEEP = {
+_SHARING = {
     "n_routed_experts": 4,
     "n_shared_experts": 1,
     "first_k_dense_replace": 1,
+    "n_group": 1,
+    "topk_group": 1,
+}
+_DEEP = {
+    **_SHARING,
     "kv_lora_rank": 8,
     "q_lora_rank": 16,
     "qk_rope_head_dim": 8,
     "qk_nope_head_dim": 8,
     "v_head_dim": 8,
-    "n_group": 1,
-    "topk_group": 1,
 }
 SIZES: dict[str, dict[str, Any]] = {
     "llama": BASE,
@@ -67,7 +70,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "qwen3_moe": {**_WIDE, **_CHOSEN, "num_experts": 4},
     "deepseek_v2": {**BASE, **_CHOSEN, **_DEEP, "num_key_value_heads": 4},
     "deepseek_v3": {**BASE, **_CHOSEN, **_DEEP, "num_key_value_heads": 4},
-    "glm4_moe": {**_WIDE, **_CHOSEN, **_DEEP},
+    "glm4_moe": {**_WIDE, **_CHOSEN, **_SHARING},
     "llama4_text": {**_WIDE, "num_local_experts": 4, "intermediate_size_mlp": 40},
     "jetmoe": {**BASE, "kv_channels": 8, "num_local_experts": 4, "num_experts_per_tok": 2},
     "gemma3": {
