@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import Any
 
 from scheduler.models import Checkpoint
@@ -9,6 +11,9 @@ from tests.harness.stack import PATIENCE_S, Stack, until
 
 # Some 5 s of training on a quiet core; small steps make it quick to stop.
 LONG = {"max_steps": 150, "tokens_per_sample": 64, "per_device_batch_size": 2, "effective_batch_size": 2}
+# On one slot or on two, as the policy sees fit.
+WIDE = {"max_steps": 150, "tokens_per_sample": 64, "effective_batch_size": 2}
+FASTER, MANY = 3.0, 40  # than one slot; measurements, more than are added by jobs on two slots
 NOWHERE = {"gpu_model": "NVIDIA H100 80GB HBM3"}  # no node here has one: the job waits
 
 
@@ -18,9 +23,23 @@ def caught_with_a_checkpoint(stack: Stack) -> str:
     stack.client.wait(
         job_id, lambda job: job["internal_state"] == "running", timeout_s=PATIENCE_S, every_s=0.5
     )
-    until(lambda: Checkpoint.objects.using(stack.alias).filter(job=job_id).exists(), what="a checkpoint")
+    saved(stack, job_id)
     assert stack.client.job(job_id)["internal_state"] == "running", "the job is too short for this test"
     return job_id
+
+
+def killed_and_started_again(stack: Stack, who: str) -> None:
+    """who: the name of a process, or `training` for all of them"""
+    if who == "training":
+        stack.kill_trainings()
+    else:
+        stack.kill(who)
+        stack[who].start()
+
+
+def saved(stack: Stack, job: str) -> None:
+    """Wait for the first checkpoint that the portal holds of the job."""
+    until(Checkpoint.objects.using(stack.alias).filter(job=job).exists, what="a checkpoint")
 
 
 def ended(stack: Stack, job_id: str, *, timeout_s: float = PATIENCE_S) -> dict[str, Any]:
@@ -37,3 +56,22 @@ def outcomes(job: dict[str, Any]) -> list[str]:
 
 def final_loss(job: dict[str, Any]) -> float:
     return float(job["attempts"][-1]["measured"]["final_loss"])
+
+
+def teach_that_two_slots_are_fast(stack: Stack) -> None:
+    """Add measurements by which two slots of a node train a wide job faster than one does.
+
+    On a busy machine they are slower: the portal learns that, and then rightly gives such a job one slot.
+    """
+    for slots in (1, 2):
+        ended(stack, stack.submit(**{**WIDE, "max_steps": 5}, number_gpus=slots))
+    exported = stack.admin.http.get("/api/executions.csv", params={"own": "true"}).raise_for_status()
+    rows = list(csv.DictReader(io.StringIO(exported.text)))
+    one = max(float(row["tokens_per_second"] or 0) for row in rows if row["number_gpus"] == "1")
+    two = next(row for row in reversed(rows) if row["number_gpus"] == "2")
+    table = io.StringIO()
+    writer = csv.DictWriter(table, two)
+    writer.writeheader()
+    writer.writerows({**two, "tokens_per_second": FASTER * one + number} for number in range(MANY))
+    files = {"file": ("two-slots.csv", table.getvalue())}
+    stack.admin.http.post("/api/executions/import/", files=files).raise_for_status()

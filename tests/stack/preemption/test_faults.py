@@ -1,15 +1,15 @@
-"""A preemption and a resize of real trainings in which agent, worker or training are killed half-way."""
+"""A preemption of real trainings in which agent, worker or training are killed half-way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from scheduler.models import Attempt, Checkpoint, Job
-from tests.harness.stack import PATIENCE_S, Stack, until
-from tests.stack.jobs import LONG, ended, final_loss, outcomes
+from scheduler.models import Attempt, Job
+from tests.harness.stack import Stack, until
+from tests.stack.jobs import LONG, ended, final_loss, killed_and_started_again, outcomes, saved
 
 pytestmark = [pytest.mark.stack, pytest.mark.slow]
 LONGER = {**LONG, "max_steps": 300}
@@ -37,18 +37,6 @@ def moments(stack: Stack, victim: str, taker: str) -> dict[str, Rows]:
     }
 
 
-def killed_and_started_again(stack: Stack, who: str) -> None:
-    if who == "training":
-        stack.kill_trainings()
-    else:
-        stack.kill(who)
-        stack[who].start()
-
-
-def saved(stack: Stack, job: str) -> None:
-    until(Checkpoint.objects.using(stack.alias).filter(job=job).exists, what="a checkpoint")
-
-
 @pytest.mark.parametrize("who", ["alpha", "worker-control", "training"])
 @pytest.mark.parametrize(
     "step", ["the victim is asked to leave", "the other starts", "the other runs", "the victim goes on"]
@@ -66,41 +54,3 @@ def test_a_death_in_the_middle_of_a_preemption_costs_no_learning(
     assert [final_loss(job) for job in jobs] == [longer_loss, longer_loss]
     found = {outcome for job in jobs for outcome in outcomes(job)}
     assert found <= {"stopped", "killed", "lost", "succeeded", "declined", "timeout"}
-
-
-@pytest.fixture
-def two_slots(judged: Stack) -> Iterator[None]:
-    """A node of two slots, instead of the one that has one."""
-    alone = next(node["id"] for node in judged.admin.get("nodes/")["data"] if node["name"] == "alpha")
-    judged.start_agent("gamma", slots=2)
-    judged.admin.post(f"nodes/{alone}/drain/", {"reason": "test"})
-    yield
-    judged.admin.post(f"nodes/{alone}/resume/", {"reason": "test"})
-    judged.supervisor.children.pop("gamma").stop()
-
-
-@pytest.mark.usefixtures("two_slots")
-@pytest.mark.parametrize("who", ["", "gamma", "worker-control", "training"])
-def test_a_job_shrinks_for_another_and_grows_again(judged: Stack, policy_chosen: Any, who: str) -> None:
-    """Of two slots an urgent job takes one, and returns it; the effective batch stays the same."""
-    params = {"max_steps": 600, "tokens_per_sample": 64, "effective_batch_size": 2}
-    policy_chosen("sia", round_s=1.0, min_run_s=1.0)
-    wide = judged.submit(**params)
-    saved(judged, wide)
-    other = judged.admin.submit(
-        model="builtin/tiny-llama",
-        training_file=judged.admin.upload(judged.root / "corpus.jsonl"),
-        params={"max_steps": 20, "number_gpus": 1},
-        priority="urgent",
-    )["id"]
-    if who:
-        stopping = Job.objects.using(judged.alias).filter(pk=wide, state="stopping")
-        until(stopping.exists, every_s=0.01, what="a resize")
-        killed_and_started_again(judged, who)
-    job = ended(judged, wide)
-    judged.admin.wait(other, timeout_s=PATIENCE_S)
-    policy_chosen("fifo")
-    alone = ended(judged, judged.submit(**params, number_gpus=1))
-    assert final_loss(job) == pytest.approx(final_loss(alone), abs=1e-4)
-    tried = Attempt.objects.using(judged.alias).filter(job=wide).order_by("fence")
-    assert {1, 2} <= {attempt.promised.gpus for attempt in tried}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from scheduler.models import Attempt, Checkpoint
-from tests.harness.stack import Stack, until
-from tests.stack.jobs import LONG, ended, final_loss, outcomes
+from scheduler.models import Attempt
+from tests.harness.stack import Stack
+from tests.stack.jobs import LONG, ended, final_loss, outcomes, saved
 
 pytestmark = pytest.mark.stack
 LONGER = {**LONG, "max_steps": 300}
@@ -21,9 +21,9 @@ def test_two_jobs_preempt_each_other_and_learn_the_same(judged: Stack, policy_ch
     undisturbed = final_loss(ended(judged, judged.submit(**LONGER)))
     policy_chosen("tiresias", **FAST, cooldown_s=10_000.0)
     first = judged.submit(**LONGER)
-    _saved(judged, first)
+    saved(judged, first)
     second = judged.submit(**LONGER)
-    _saved(judged, second)
+    saved(judged, second)
     policy_chosen("tiresias", **FAST, cooldown_s=1.0)  # the first may stop others from now on
     jobs = [ended(judged, job) for job in (first, second)]
     for job in jobs:
@@ -32,8 +32,3 @@ def test_two_jobs_preempt_each_other_and_learn_the_same(judged: Stack, policy_ch
         assert final_loss(job) == undisturbed
     stopped = Attempt.objects.using(judged.alias).filter(job__in=[first, second], outcome="stopped")
     assert dict(stopped.values_list("job", "stopped_for")) == {first: second, second: first}
-
-
-def _saved(stack: Stack, job: str) -> None:
-    rows = Checkpoint.objects.using(stack.alias).filter(job=job)
-    until(rows.exists, timeout_s=120, what="a checkpoint")
