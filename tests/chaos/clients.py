@@ -15,10 +15,15 @@ import httpx
 
 from tests.chaos.notes import Known, Note, Notebook
 from tests.harness.stack import Stack
+from tests.stack.jobs import WIDE
 
-# Two trainings, of which the first is over before most faults and the second meets some.
-STEPS = {"short": 30, "long": 150}
-BATCHES = {"tokens_per_sample": 64, "per_device_batch_size": 2, "effective_batch_size": 2, "seed": 7}
+ON_ONE_SLOT = {"tokens_per_sample": 64, "per_device_batch_size": 2, "effective_batch_size": 2, "seed": 7}
+# The first is over before most faults and the second meets some; a policy may resize the third.
+SHAPES = {
+    "short": {**ON_ONE_SLOT, "max_steps": 30},
+    "long": {**ON_ONE_SLOT, "max_steps": 150},
+    "wide": {**WIDE, "seed": 7},
+}
 PATIENCE_S, NO_PATIENCE_S = 20.0, (0.01, 0.3)
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.5, 5.0
 FINAL = frozenset({"succeeded", "failed", "cancelled"})
@@ -26,11 +31,10 @@ FINAL = frozenset({"succeeded", "failed", "cancelled"})
 
 def body_of(stack: Stack, shape: str, name: str = "") -> dict[str, Any]:
     """A submission."""
-    params = {**BATCHES, "max_steps": STEPS[shape]}
     return {
         "model": "builtin/tiny-llama",
         "training_file": stack.training_file,
-        "params": params,
+        "params": SHAPES[shape],
         "name": name,
     }
 
@@ -131,7 +135,7 @@ class Crowd:
 
         Some users do not wait for the first answer, and some ask once more after it.
         """
-        shape = rng.choice(sorted(STEPS))
+        shape = rng.choice(sorted(SHAPES))
         body = body_of(self.stack, shape, key)
         patience_s = rng.uniform(*NO_PATIENCE_S) if rng.random() < 0.4 else PATIENCE_S
         while not self.done.is_set():

@@ -14,6 +14,7 @@ from tests.harness.servers import Postgres
 from tests.harness.stack import Stack
 
 NODES = ("alpha", "beta", "gamma", "delta")
+SLOTS = {"alpha": 2}  # others have one
 NEWCOMER = "newcomer"  # joins while things break, if the plan says so
 COMMON = {"RATE_LIMIT": "100000/min", "CHECKPOINT_EVERY_S": "0.5", "SWEEP_EVERY_S": "5", "LOG_LEVEL": "INFO"}
 LEASE_15 = {
@@ -57,7 +58,7 @@ class Cluster:
         """Start a node's agent for the first time; once it has been, nothing happens."""
         if name not in self.nodes:
             self.nodes.append(name)
-            self.stack.launch_agent(name, portal=self.proxies[name].url)
+            self.stack.launch_agent(name, SLOTS.get(name, 1), portal=self.proxies[name].url)
 
     def stop(self) -> None:
         self.stack.stop()

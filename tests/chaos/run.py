@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from django.db import connections
+from django.db.models import F
 
 from scheduler.models import Attempt, Claim, Job, JobEvent, Node, NodeEvent
 from scheduler.states import TERMINAL
-from tests.chaos.clients import Crowd, body_of, tidy
+from tests.chaos.clients import SHAPES, Crowd, body_of, tidy
 from tests.chaos.cluster import NODES, Cluster, running
 from tests.chaos.faults.kinds import CAPABILITIES, KINDS
 from tests.chaos.judging.judge import judge
@@ -33,9 +34,11 @@ from tests.chaos.plan import Fault, plan
 from tests.chaos.watch import Watch
 from tests.harness.invariants import Violation
 from tests.harness.servers import NotInstalled
+from tests.stack.jobs import teach_that_two_slots_are_fast
 
 USERS, OPEN_JOBS = 3, 3
 AT_ONCE = {"min_run_s": 1.0, "cooldown_s": 1.0, "limit": 5}
+SHORTEST_ROUND_S = 5.0  # of a policy that decides in rounds
 SETTLE_S = 120.0  # beyond two leases: a matter that is still open then stays so
 
 
@@ -101,18 +104,19 @@ def disturbed(cluster: Cluster, options: argparse.Namespace) -> Report:
 
 def choose(cluster: Cluster, policy: str) -> None:
     """Let another policy decide; one that stops jobs may do so after a second."""
+    teach_that_two_slots_are_fast(cluster.stack)
     client = cluster.stack.admin
     known = client.get("policy/")["defaults"].get(policy, {})
     early = {name: value for name, value in AT_ONCE.items() if name in known}
+    if known.get("round_s"):
+        early["round_s"] = SHORTEST_ROUND_S
     client.post("policy/", {"name": policy, "reason": "chaos", "parameters": early})
 
 
 def undisturbed_losses(cluster: Cluster) -> dict[str, float]:
     """The final loss of each shape of job, from before anything is disturbed."""
-    from tests.chaos.clients import STEPS
-
     client = cluster.stack.client
-    jobs = {shape: client.post("jobs/", body_of(cluster.stack, shape))["id"] for shape in STEPS}
+    jobs = {shape: client.post("jobs/", body_of(cluster.stack, shape))["id"] for shape in SHAPES}
     ended = {shape: client.wait(job, timeout_s=300) for shape, job in jobs.items()}
     return {shape: float(job["attempts"][-1]["measured"]["final_loss"]) for shape, job in ended.items()}
 
@@ -170,7 +174,7 @@ def report(
     found: list[Violation],
 ) -> Report:
     rows = cluster.stack.alias
-    outcomes = Attempt.objects.using(rows).values_list("outcome", flat=True)
+    attempts = Attempt.objects.using(rows)
     return Report(
         title=(
             f"seed {options.seed}: {options.minutes:g} minutes, {options.control_workers} control"
@@ -179,7 +183,8 @@ def report(
         capabilities=CAPABILITIES,
         faults=len(struck),
         jobs=Counter(Job.objects.using(rows).values_list("state", flat=True)),
-        outcomes=Counter(outcomes),
+        outcomes=Counter(attempts.values_list("outcome", flat=True)),
+        moved=attempts.filter(stopped_for=F("job")).count(),
         requests=notebook.counts(),
         recoveries=[
             *table(struck, silences.seen),

@@ -29,7 +29,10 @@ def caught_with_a_checkpoint(stack: Stack) -> str:
 
 
 def killed_and_started_again(stack: Stack, who: str) -> None:
-    """who: the name of a process, or `training` for all of them"""
+    """Kill a process, or all trainings, and start the process again.
+
+    who: its name, or `training`.
+    """
     if who == "training":
         stack.kill_trainings()
     else:

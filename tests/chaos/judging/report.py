@@ -22,6 +22,7 @@ class Report:
     faults: int = 0
     jobs: Mapping[str, int] = field(default_factory=dict)
     outcomes: Mapping[str, int] = field(default_factory=dict)
+    moved: int = 0  # attempts that were stopped to go on with other GPUs
     requests: Mapping[str, Counter[str]] = field(default_factory=dict)
     recoveries: Sequence[Row] = ()
     violations: Sequence[Violation] = ()
@@ -38,7 +39,8 @@ class Report:
     def lines(self) -> Iterator[str]:
         yield self.title
         yield from (f"  {capability}" for capability in self.capabilities)
-        yield f"{self.faults} faults; jobs: {_counts(self.jobs)}; attempts: {_counts(self.outcomes)}"
+        attempts = f"{_counts(self.outcomes)}, {self.moved} of them moved"
+        yield f"{self.faults} faults; jobs: {_counts(self.jobs)}; attempts: {attempts}"
         yield "requests: " + "; ".join(f"{op}: {_counts(known)}" for op, known in self.requests.items())
         yield ""
         yield f"{'fault':36} {'count':>5} {'overlapped':>10} {'p50 s':>7} {'p95 s':>7} {'longest s':>9}"
