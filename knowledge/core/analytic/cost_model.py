@@ -146,7 +146,7 @@ def memory(c: ConfigTable) -> Memory:
         logits=logits,
         adapters=_adapter_bytes(c) * c.lora_parameters,
         cached=cached,
-        gathered=gathered.of_layers(c) + gathered.of_root(c) + gathered.of_whole_gradients(c),
+        gathered=gathered.of_all(c),
         copies=np.maximum(0.0, copies),
         context=context,
         communicators=gathered.of_communicators(c, context),

@@ -25,6 +25,23 @@ def of_layers(c: ConfigTable) -> Array:
     return found
 
 
+def of_pending(c: ConfigTable) -> Array:
+    """Bytes of a layer that is sharded again while its memory is not free yet, (n,).
+
+    FSDP lets two such layers be pending before it waits for the older one (`_FreeEventQueue`), so that in the
+    backward pass one lies beside the layer in use and the next. FSDP2, as our trainer has it, has no such
+    queue.
+    """
+    return np.where(c.ours, 0.0, _layer(c))
+
+
+def of_all(c: ConfigTable) -> Array:
+    """Bytes of all that is put together from shards, gradients too, (n,)."""
+    layers = of_layers(c) + of_pending(c)
+    found: Array = layers + of_root(c) + of_whole_gradients(c)
+    return found
+
+
 def of_root(c: ConfigTable) -> Array:
     """Bytes of embeddings, head and norms, and of gradients if they learn, (n,)."""
     found: Array = np.where(c.adapter, 1.0, 2.0) * _root(c)

@@ -47,7 +47,7 @@ def peak_parts(c: ConfigTable) -> Array:
         np.where(c.checkpointing, 0.0, stated.activations),
         *masked(c.fused, stated.logits),
         *masked(full, root),
-        *masked(full, gathered.of_layers(c)),
+        *masked(full, gathered.of_layers(c) + gathered.of_pending(c)),
         stated.adapters,
         *masked(c.fused, stated.cached),
         stated.context,

@@ -36,7 +36,7 @@ LORA = replace(LLAMA, method="lora", lora_r=16, target_modules="all-linear", unq
     [
         (MIXED, 161.18),
         (LLAMA, 80.88),
-        (replace(MIXED, number_gpus=8, sharding="fsdp"), 34.78),
+        (replace(MIXED, number_gpus=8, sharding="fsdp"), 35.21),
         (LORA, 26.88),
         (replace(LORA, gradient_checkpointing=False), 54.24),
         (replace(LORA, method="qlora"), 16.39),
