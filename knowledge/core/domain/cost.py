@@ -13,4 +13,5 @@ def cost(seconds: float, price_per_hour: float) -> float:
 
 def balanced(time_s: float, spent: float) -> float:
     """The geometric mean of the time and of what it costs, in GPU seconds or in money."""
-    return float((time_s * spent) ** 0.5)
+    mean: float = (time_s * spent) ** 0.5
+    return mean

@@ -241,7 +241,7 @@ class Option:
 
 def all_priced(options: Collection[Option]) -> bool:
     """Whether money can compare these options: each has a price. Else GPU time does."""
-    return bool(options) and all(option.cost.value > 0 for option in options)
+    return min([option.cost.value for option in options], default=0.0) > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,8 @@ from scheduler.core.types import (
 )
 
 _NONE: frozenset[str] = frozenset()
+# Python 3.11 takes as long to find a member of an Enum as for a call; each job that waits asks for several.
+_ALL, _MODELS, _GUARANTEED = HeadOfLine.ALL, HeadOfLine.MODELS, Topology.GUARANTEED
 AHEAD = "Jobs that were submitted earlier go first."
 AHEAD_BY_CLASS = "Jobs of a higher class or moved to the front go first, then those submitted earlier."
 BEFORE = "Jobs that rank before it go first."
@@ -85,7 +87,7 @@ class Cycle:
             elif job.id in self.evicted:
                 self.coming -= 1
                 self._move(job, job.holds)
-            elif self.evictions:
+            elif self.evictions is not None:
                 self.evictions.keep(job)
             if not self.state.explain and self._is_over():
                 self.last = job
@@ -97,7 +99,7 @@ class Cycle:
         wanted = self.accepted.jobs_of if self.accepted else self.free.pools
         if self.closed or not wanted or (self.taken and self.taken >= wanted.keys()):
             return True
-        if self.evictions:
+        if self.evictions is not None and self.evictions.rank:
             return False
         if self.accepted is None or self.accepted.least is None or self.coming:
             return self.free.used_up
@@ -112,7 +114,8 @@ class Cycle:
     def _decide(self, job: JobInfo) -> None:
         options = self.accepted.options.get(job.id) if self.accepted else None
         if options is None:
-            only = len(job.options) == 1 and not job.hold and not self.evictions
+            evicts = self.evictions is not None and self.evictions.rank
+            only = len(job.options) == 1 and not job.hold and not evicts
             if only and self._start(job, job.options):
                 return  # an only option that fits now is possible, too
             options = acceptable(job, self.free, self.rules)
@@ -133,7 +136,6 @@ class Cycle:
         """Take GPUs for the first option that fits: free ones, else those of others."""
         if self.closed:
             return None
-        evicts = self.evictions and self.rules.may_evict(job, self.now)
         # The job is kept off the nodes that are withheld from it.
         seen = replace(job, avoids=job.avoids | self.withheld) if self.withheld else job
         if self.taken:
@@ -141,19 +143,15 @@ class Cycle:
         for option in options:
             if gpus := self.free.place(option, seen):
                 return self._take(option, gpus)
-        for option in options if evicts else ():
-            if gpus := self._make_room(option, seen):
-                return self._take(option, gpus)
-        return None
-
-    def _make_room(self, option: Option, job: JobInfo) -> tuple[GpuId, ...] | None:
-        room = self.evictions.make_room(option, job) if self.evictions else None
-        if room is None:
+        if self.evictions is None or not self.evictions.rank or not self.rules.may_evict(job, self.now):
             return None
-        for victim in room.victims:
-            self.evicted[victim.id] = Preempt(victim.id, OUTRANKED)
-            self.coming += 1
-        return room.gpus
+        for option in options:
+            if room := self.evictions.make_room(option, seen):
+                for victim in room.victims:
+                    self.evicted[victim.id] = Preempt(victim.id, OUTRANKED)
+                    self.coming += 1
+                return self._take(option, room.gpus)
+        return None
 
     def _move(self, job: JobInfo, holds: Holding) -> None:
         """Move a job that was stopped for a better one if its option fits elsewhere.
@@ -162,7 +160,7 @@ class Cycle:
         """
         if self.closed or holds.option.gpu_model in self.taken:
             return
-        if self.evictions:
+        if self.evictions is not None:
             self.evictions.keep_equals(job)
         if found := self._find(job, (holds.option,)):
             self.moved.append(Resize(job.id, *found))
@@ -170,18 +168,19 @@ class Cycle:
 
     def _take(self, option: Option, gpus: tuple[GpuId, ...]) -> tuple[Option, tuple[GpuId, ...]]:
         self.free.take(option, gpus)
-        if self.evictions:
+        if self.evictions is not None:
             self.evictions.took(option, gpus)
         return option, gpus
 
     def _block(self, job: JobInfo, options: Sequence[Option]) -> None:
         held_back = self.taken or self.withheld
         passed = self.closed or bool(held_back and any(self._is_withheld(option, job) for option in options))
-        if self.state.kept_off(job) or job.topology is Topology.GUARANTEED:
+        blocks = self.rules.blocks
+        if self.state.kept_off(job) or job.topology is _GUARANTEED:
             pass  # what it keeps away from, or lies too far apart for it, must not lie idle for it
-        elif self.rules.blocks is HeadOfLine.ALL:
+        elif blocks is _ALL:
             self.closed = True
-        elif self.rules.blocks is HeadOfLine.MODELS:
+        elif blocks is _MODELS:
             for option in options:
                 if option.gpu_model not in self.taken:
                     self._withhold(option)

@@ -10,6 +10,8 @@ from scheduler.core.placement.levels import TopologyLevel, asked
 from scheduler.core.types import JobInfo, Topology, Wait
 from scheduler.states import WaitState
 
+# Python 3.11 takes as long to find a member of an Enum as for a call; each job that waits asks for several.
+_BEHIND, _BUSY, _GUARANTEED = WaitState.BEHIND, WaitState.BUSY, Topology.GUARANTEED
 APART = {
     TopologyLevel.NODE: "in different sockets",
     TopologyLevel.SOCKET: "at different NUMA nodes",
@@ -51,9 +53,9 @@ def busy(job: JobInfo, option: Option, free: FreeGpus, *, behind: str = "") -> W
     apart.
     """
     count = free.count_for(option, job.avoids)
-    apart = _apart(job, option, free) if job.topology is Topology.GUARANTEED else ""
+    apart = _apart(job, option, free) if job.topology is _GUARANTEED else ""
     why = behind if behind and not apart else "It starts when running jobs release enough."
-    code = WaitState.BEHIND if why == behind else WaitState.BUSY
+    code = _BEHIND if why == behind else _BUSY
     said = f"{apart} {why}" if apart else _too_few(amount(option), count, why)
     more = job.dearer or job.closed or job.declined  # few have any
     return Wait(
@@ -78,10 +80,11 @@ def _apart(job: JobInfo, option: Option, free: FreeGpus) -> str:
 
 def amount(option: Option) -> str:
     """An option's demand in words, e.g. `4 A100 GPUs on 2 nodes`."""
-    text = counted_gpus(option.gpus, option.gpu_model)
-    if option.config.quantization not in (None, "none"):
-        text = f"{text} for {option.config.method}"  # not every node can train it
-    return text if option.nodes == 1 else f"{text} on {option.nodes} nodes"
+    config = option.config
+    text = counted_gpus(config.number_gpus, config.gpu_model)
+    if config.quantization not in (None, "none"):
+        text = f"{text} for {config.method}"  # not every node can train it
+    return text if config.number_nodes == 1 else f"{text} on {config.number_nodes} nodes"
 
 
 @cache

@@ -82,7 +82,7 @@ class FreeGpus:
 
     def count_for(self, option: Option, avoids: frozenset[str] = NONE) -> int:
         """Free GPUs on which the option could run."""
-        pool = self.pools.get(option.gpu_model)
+        pool = self.pools.get(option.config.gpu_model)
         return pool.free_for(option, avoids) if pool else 0
 
     def closest_level(self, option: Option, avoids: frozenset[str] = NONE) -> TopologyLevel | None:

@@ -83,6 +83,7 @@ class Evictions:
         level: Callable[[JobInfo], object],
     ) -> None:
         self.free, self._level = free, level
+        # Of the jobs that may still be stopped.
         self.rank = {job.id: number for number, job in enumerate(order)}
         self._order = order
         self._held_of: Counter[str] = Counter()  # GPUs of each model that jobs further down hold
@@ -112,9 +113,6 @@ class Evictions:
         self._harms: dict[Place, dict[int, _Harm]] = defaultdict(dict)
         self._cheapest: dict[str, dict[int, _Cheapest]] = defaultdict(dict)  # by GPU model and share
 
-    def __bool__(self) -> bool:
-        return bool(self.rank)
-
     def keep(self, job: JobInfo) -> None:
         """The walk reached this running job: nobody further down may have its GPUs."""
         if job.holds and job.id in self.rank:
@@ -140,7 +138,8 @@ class Evictions:
 
     def make_room(self, option: Option, job: JobInfo) -> Room | None:
         """Evict the worst ranked set for which the whole gang fits, or nobody (None)."""
-        if option.gpus > self.free.count(option.gpu_model) + self._held_of[option.gpu_model]:
+        model = option.config.gpu_model
+        if option.config.number_gpus > self.free.count(model) + self._held_of[model]:
             return None
         if not self._laid_out:
             self._lay_out()
