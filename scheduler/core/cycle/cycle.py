@@ -32,6 +32,7 @@ from scheduler.core.types import (
 _NONE: frozenset[str] = frozenset()
 # Python 3.11 takes as long to find a member of an Enum as for a call; each job that waits asks for several.
 _ALL, _MODELS, _GUARANTEED = HeadOfLine.ALL, HeadOfLine.MODELS, Topology.GUARANTEED
+_BALANCED = Goal.BALANCED
 AHEAD = "Jobs that were submitted earlier go first."
 AHEAD_BY_CLASS = "Jobs of a higher class or moved to the front go first, then those submitted earlier."
 BEFORE = "Jobs that rank before it go first."
@@ -114,8 +115,9 @@ class Cycle:
     def _decide(self, job: JobInfo) -> None:
         options = self.accepted.options.get(job.id) if self.accepted else None
         if options is None:
-            evicts = self.evictions is not None and self.evictions.rank
-            only = len(job.options) == 1 and not job.hold and not evicts
+            only = len(job.options) == 1 and not job.hold
+            if only and self.evictions is not None:
+                only = not self.evictions.rank
             if only and self._start(job, job.options):
                 return  # an only option that fits now is possible, too
             options = acceptable(job, self.free, self.rules)
@@ -269,7 +271,7 @@ def _scores(options: Sequence[Option], goal: Goal, *, priced: bool) -> list[floa
 
     A tick asks for tens of thousands, and calls are most of their time.
     """
-    if goal is not Goal.BALANCED:
+    if goal is not _BALANCED:
         return [option.score(goal, priced=priced) for option in options]
     if priced:
         return [balanced(option.duration_s.value, option.cost.value) for option in options]

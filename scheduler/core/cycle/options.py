@@ -9,6 +9,7 @@ from knowledge.core.domain.types import Goal
 from scheduler.core.placement.fit import Placement
 from scheduler.core.types import JobInfo
 
+_COUNTING_MONEY = (Goal.CHEAPEST, Goal.DEADLINE)
 RESTARTS_IN_A_SEGMENT = 10  # a segment shorter than this many restarts is not worth ending
 
 
@@ -51,7 +52,7 @@ class CycleOptions:
 
         A job with this goal takes such an option rather than waits.
         """
-        return self.money_tolerance if goal in (Goal.CHEAPEST, Goal.DEADLINE) else self.tolerance
+        return self.money_tolerance if goal in _COUNTING_MONEY else self.tolerance
 
     def may_evict(self, job: JobInfo, now: float) -> bool:
         """May this waiting job take GPUs from others?"""
