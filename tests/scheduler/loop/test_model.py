@@ -23,12 +23,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )  # fmt: skip
 
+from portal.accounts.models import Team
 from portal.clock import database_now
 from scheduler.errors import SchedulerError
 from scheduler.loop import jobs_seen
 from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.snapshot import take_snapshot
-from scheduler.loop.tick import tick
 from scheduler.models import Decision, Epoch, Job, JobDependency, Node, PendingStart
 from scheduler.selectors.decisions import replay_decision
 from scheduler.selectors.dependencies import MET
@@ -37,21 +37,26 @@ from scheduler.services.jobs.priorities import hold_job, release_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.services.nodes.state import drain_node, resume_node
 from scheduler.services.policy import choose_policy
-from scheduler.services.quotas import LimitValues, set_limit
+from scheduler.services.quotas import LimitValues, QuotaValues, put_quota, remove_quota, set_limit
 from scheduler.states import LIVE, TERMINAL, DependencyKind, JobState, NodeState, PriorityClass
 from tests.harness import world
 from tests.harness.environment import examples
 from tests.harness.fake_node import FakeNode, result, step
 from tests.harness.invariants import assert_sound
+from tests.scheduler.loop.watched import watched_tick
 from trainer.protocol import ClaimOrder
 
 EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", examples(12)))
 VERBS = {"cancel": cancel_job, "pause": pause_job, "resume": resume_job}
 OUTCOMES = ["succeeded", "error", "oom", "stopped", "killed", "timeout", "declined"]
+CLOSE: list[dict[str, Any]] = [
+    {}, {}, {"topology": "guaranteed", "topology_level": 3}, {"topology": "best_effort", "topology_level": 3},
+]  # fmt: skip
+FEW = st.sampled_from([None, None, 0, 1, 2])
 
 
 class Lifecycle(RuleBasedStateMachine):
-    """Two nodes, one user; every message a node ever sent may come again."""
+    """Two nodes, two users with teams; every message a node ever sent may come again."""
 
     jobs: Bundle[Job] = Bundle("jobs")
 
@@ -70,28 +75,70 @@ class Lifecycle(RuleBasedStateMachine):
 
     @initialize()
     def cluster(self) -> None:
-        self.owner, self.admin = world.user(), world.admin()
-        self.file = world.data_file(self.owner)
-        self.nodes = [world.fake_node(slots=slots) for slots in (1, 2)]
+        self.admin, self.owners = world.admin(), [world.user(), world.user()]
+        self.files = [world.data_file(owner) for owner in self.owners]
+        self.teams = [Team.objects.create(name=name) for name in ("speech", "vision")]
+        self.nodes = [world.fake_node(slots=slots) for slots in (1, 3)]
+        world.declare_sites(self.nodes[1], 3)  # the third slot is in a NUMA node of its own
         self.another_policy("las")
-        self.limits_change(None)
+        for which in range(2):
+            self.limits_change(which, None, None)
 
     @rule(
         target=jobs,
         retries=st.integers(0, 1),
         gpus=st.sampled_from([None, 1, 2]),
         priority=st.sampled_from([0, 0, *PriorityClass]),
+        whose=st.integers(0, 1),
+        close=st.sampled_from(CLOSE),
     )
-    def submit(self, retries: int, gpus: int | None, priority: int) -> Job:
+    def submit(self, retries: int, gpus: int | None, priority: int, whose: int, close: dict[str, Any]) -> Job:
         params = {"max_steps": 100_000, **({"number_gpus": gpus} if gpus else {})}
         return world.job(
-            self.owner, training_file=self.file, retries=retries, params=params, priority=priority
-        )
+            self.owners[whose], team=self.teams[whose], training_file=self.files[whose], retries=retries,
+            params=params, priority=priority, **close,
+        )  # fmt: skip
 
-    @rule(running_jobs=st.sampled_from([None, None, 0, 1]))
-    def limits_change(self, running_jobs: int | None) -> None:
-        values = LimitValues(running_jobs=running_jobs, max_class=PriorityClass.URGENT)
-        set_limit(user=self.owner, values=values, actor=self.admin, now=database_now())
+    @rule(whose=st.integers(0, 1), running_jobs=st.sampled_from([None, None, 0, 1]), gpus=FEW)
+    def limits_change(self, whose: int, running_jobs: int | None, gpus: int | None) -> None:
+        values = LimitValues(running_jobs=running_jobs, gpus=gpus, max_class=PriorityClass.URGENT)
+        set_limit(user=self.owners[whose], values=values, actor=self.admin, now=database_now())
+
+    @rule(
+        whose=st.integers(0, 1),
+        model=st.sampled_from(["cpu", ""]),
+        guaranteed=st.integers(0, 3),
+        borrow=FEW,
+        lending=st.sampled_from([None, None, 0]),
+    )
+    def quota_changes(
+        self, whose: int, model: str, guaranteed: int, borrow: int | None, lending: int | None
+    ) -> None:
+        limits = {"borrow_limit": borrow, "lending_limit": lending}
+        values = QuotaValues(gpu_model=model, guaranteed=guaranteed, **limits)
+        put_quota(team=self.teams[whose], values=values, actor=self.admin, now=database_now())
+
+    @rule(whose=st.integers(0, 1), model=st.sampled_from(["cpu", ""]))
+    def quota_ends(self, whose: int, model: str) -> None:
+        remove_quota(team=self.teams[whose], gpu_model=model, actor=self.admin, now=database_now())
+
+    @rule(whose=st.integers(0, 1), of_team=st.booleans(), most=st.integers(0, 2))
+    def more_are_submitted_than_may_run(self, whose: int, of_team: bool, most: int) -> None:
+        if of_team:
+            self.quota_changes(whose, "cpu", 0, most, None)
+        else:
+            self.limits_change(whose, None, most)
+        for _ in range(3):
+            self.submit(0, 1, 0, whose, {})
+        watched_tick()
+
+    @rule(whose=st.integers(0, 1), guaranteed=st.integers(1, 3))
+    def an_owner_wants_its_gpus_back(self, whose: int, guaranteed: int) -> None:
+        """Others that borrow them are stopped, if the policy stops jobs."""
+        self.quota_changes(whose, "cpu", guaranteed, None, None)
+        self.jobs_run_for_long()
+        self.submit(0, 1, 0, whose, {})
+        watched_tick()
 
     @rule(job=jobs, holds=st.booleans())
     def hold_or_release(self, job: Job, holds: bool) -> None:
@@ -105,20 +152,21 @@ class Lifecycle(RuleBasedStateMachine):
         job.refresh_from_db()
         if job.state in (JobState.FAILED, JobState.CANCELLED):
             kind = DependencyKind.ENDED
-        return world.job(self.owner, training_file=self.file, after=[After(job, kind)])
+        after, data = [After(job, kind)], job.training_file
+        return world.job(job.owner, team=job.team, training_file=data, after=after)
 
     @rule()
     def look(self) -> None:
-        tick()
+        watched_tick()
 
     @rule()
     def one_more_waits_for_jobs_that_run(self) -> None:
         """A job that received less may stop them."""
         self.jobs_run_for_long()
-        self.submit(0, 1, 0)
-        tick()
+        self.submit(0, 1, 0, 0, {})
+        watched_tick()
 
-    @rule(name=st.sampled_from(["fifo", "las", "tiresias", "srtf", "sia", "gavel"]))
+    @rule(name=st.sampled_from(["fifo", "las", "tiresias", "srtf", "sia", "gavel", "topology"]))
     def another_policy(self, name: str) -> None:
         choose_policy(name=name, actor=self.admin, reason="test", now=database_now())
 
@@ -130,17 +178,17 @@ class Lifecycle(RuleBasedStateMachine):
                 if order.want == "run" and order.claim in node.orders:
                     self._say(node, node.orders[order.claim], "running")
         world.age_starts(1000)
-        tick()
+        watched_tick()
 
     @rule()
     def the_next_round_begins(self) -> None:
         Epoch.objects.update(round_at=None)
-        tick()
+        watched_tick()
 
     @rule()
     def what_is_kept_expires(self) -> None:
         PendingStart.objects.update(expires_at=database_now())
-        tick()
+        watched_tick()
 
     @rule()
     def refresh(self) -> None:
@@ -149,7 +197,7 @@ class Lifecycle(RuleBasedStateMachine):
     @rule(job=jobs, verb=st.sampled_from(sorted(VERBS)))
     def ask(self, job: Job, verb: str) -> None:
         try:
-            VERBS[verb](job=job, actor=self.owner, now=database_now())
+            VERBS[verb](job=job, actor=job.owner, now=database_now())
         except SchedulerError:
             return  # refused in this state: no effect
 
@@ -183,12 +231,12 @@ class Lifecycle(RuleBasedStateMachine):
     @rule(which=st.integers(0, 1), seconds=st.sampled_from([70, 1000]))
     def node_is_silent(self, which: int, seconds: float) -> None:
         world.silence(self.nodes[which], seconds)
-        tick()
+        watched_tick()
 
     @rule(job=jobs)
     def state_grows_old(self, job: Job) -> None:
         world.age_state(job, 10_000)
-        tick()
+        watched_tick()
 
     @rule(which=st.integers(0, 1), verb=st.sampled_from(["drain", "move", "resume"]))
     def admin_acts(self, which: int, verb: str) -> None:
