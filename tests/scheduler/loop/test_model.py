@@ -43,7 +43,7 @@ from tests.harness import world
 from tests.harness.environment import examples
 from tests.harness.fake_node import FakeNode, result, step
 from tests.harness.invariants import assert_sound
-from tests.scheduler.loop.watched import watched_tick
+from tests.scheduler.quotas.watched import watched_tick
 from trainer.protocol import ClaimOrder
 
 EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", examples(12)))
