@@ -45,7 +45,7 @@ _COMPRESSED = {  # DeepSeek's keys and values, and experts behind no dense layer
     "q_lora_rank": None,
     "qk_rope_head_dim": 16,
     "qk_nope_head_dim": 32,
-    "v_head_dim": 32,
+    "v_head_dim": 48,  # as wide as keys, without which PyTorch has no fused attention on a CPU
 }
 _NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
 # Differences from the usual: of an architecture, the keys of its config.json.
@@ -85,7 +85,6 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "deepseek_v3": {**_NO_GROUPS, **_COMPRESSED, "q_lora_rank": 96},
     "gptj": {"vocab_size": VOCABULARY, **_GPT2, **_NO_DROPOUT, "rotary_dim": 16},
     "gpt_oss": {**_HEAD, "num_local_experts": 4, "num_experts_per_tok": 2},
-    "persimmon": _NO_GROUPS,
     "mixtral": {"num_local_experts": 4, "num_experts_per_tok": 2},
 }
 DEPTH = {"gpt2": "n_layer", "mpt": "n_layers", "gptj": "n_layer"}
@@ -254,20 +253,24 @@ def _bytes(tensors: list[torch.Tensor]) -> int:
 
 @contextmanager
 def _cast(case: Case) -> Iterator[None]:
-    """Autocast as on GPUs: there it computes layer norms and powers in float32."""
+    """Autocast as on GPUs: there it computes layer norms, powers and softmax in float32."""
     enabled = case.state == "adamw-fp32" and case.compute is not torch.float32
-    norm, power = torch.nn.functional.layer_norm, torch.pow
+    norm, power, shares = torch.nn.functional.layer_norm, torch.pow, torch.nn.functional.softmax
     try:
         if enabled:
             torch.nn.functional.layer_norm, torch.pow = _in_float32(norm), _in_float32(power)
+            torch.nn.functional.softmax = _in_float32(shares)
         with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
             yield
     finally:
         torch.nn.functional.layer_norm, torch.pow = norm, power
+        torch.nn.functional.softmax = shares
 
 
 def _in_float32(operation: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     def compute(*given: Any, **named: Any) -> torch.Tensor:
+        if named.get("dtype"):  # a width that is asked for stays
+            return operation(*given, **named)
         with torch.autocast("cpu", enabled=False):
             return operation(*map(_widened, given), **{name: _widened(one) for name, one in named.items()})
 

@@ -27,6 +27,8 @@ OVERWRITTEN = 4.0  # bytes of a logit that their loss does without (its `Fast_Cr
 SEGMENT = 2 * 2**20  # bytes that the allocator rounds large segments up to
 # Families whose experts work one after the other, each on its tokens (transformers 4.45 to 4.55).
 IN_TURN = frozenset({"mixtral", "olmoe", "qwen3_moe"})
+# Families whose experts hand on the float32 that autocast makes of the norm before them.
+WIDE_STREAM = frozenset({"phimoe"})
 CAST_POWER = 6.0  # bytes of an input that autocast on GPUs keeps more where it computes powers in float32
 
 
@@ -48,7 +50,8 @@ def of_layer(c: ConfigTable) -> Array:
         + np.where(c.cast_norms & (compute == 2), CAST_POWER * kept["cast_powers"], 0.0)
         + _of_experts(c, kept)
         + _of_dropout(c, kept)
-        + np.where(c.eager, _scores(c, attending, kept["capped"]), 4 * c.heads)
+        + np.where(c.eager & ~c.float32 & ~c.autocast, 2 * kept["wide_heads"], 0.0)
+        + np.where(c.eager, _scores(c, attending, kept), 4 * c.heads)
     )
     return litgpt.instead(c, found, litgpt.of_layer)
 
@@ -137,7 +140,12 @@ def attention_bytes(c: ConfigTable) -> Array:
 
 
 def residual_bytes(c: ConfigTable) -> Array:
-    """Bytes of a number of the residual stream, as wide as the stored weights."""
+    """Bytes of a number of the residual stream, mostly those of a weight."""
+    return np.where(c.autocast & c.family.among(WIDE_STREAM), 4.0, weight_bytes(c))
+
+
+def weight_bytes(c: ConfigTable) -> Array:
+    """Bytes of a number of an unquantised weight, or of a lifted stream."""
     return np.where(c.float32 | c.lifted | (c.autocast & ~c.adapter), 4.0, 2.0)
 
 
@@ -147,7 +155,7 @@ def _kept(c: ConfigTable) -> dict[str, Array]:
 
 def _of_experts(c: ConfigTable, kept: dict[str, Array]) -> Array:
     """Bytes of a token that its chosen experts keep."""
-    found: Array = residual_bytes(c) * np.where(c.adapter, kept["frozen_experts"], kept["experts"])
+    found: Array = weight_bytes(c) * np.where(c.adapter, kept["frozen_experts"], kept["experts"])
     return found
 
 
@@ -162,7 +170,7 @@ def _for_learning(c: ConfigTable, kept: dict[str, Array]) -> Array:
     """Bytes of a token that all weights learn from, and adapters alone do not."""
     inputs = kept["inputs"] - c.hidden + kept["product"]
     experts = (kept["experts"] - kept["frozen_experts"]) * _at_once(c)
-    found: Array = _of_learnt_norms(c, kept) + compute_bytes(c) * inputs + residual_bytes(c) * experts
+    found: Array = _of_learnt_norms(c, kept) + compute_bytes(c) * inputs + weight_bytes(c) * experts
     return found
 
 
@@ -241,6 +249,7 @@ def _linear_inputs(c: ConfigTable, kept: dict[str, Array]) -> Array:
     copies = wide & (~c.quantized | c.lifted)
     inputs = compute * np.where(copies, kept["copies"], kept["inputs"])
     inputs += np.where(c.adapter, c.lora_r * c.adapters * compute, compute * kept["router"])
+    inputs += np.where(copies & ~c.adapter, compute * kept["router_copies"], 0.0)
     copied = np.where(c.eager, 0.0, kept["result"] - kept["outputs"]) + kept["relu"]
     inputs += np.where(copies & c.adapter & ~c.lifted, compute * copied, 0.0)
     inputs += np.where(c.lifted, compute * kept["relu"], 0.0)
@@ -248,11 +257,13 @@ def _linear_inputs(c: ConfigTable, kept: dict[str, Array]) -> Array:
     return found
 
 
-def _scores(c: ConfigTable, compute: Array, capped: Array) -> Array:
+def _scores(c: ConfigTable, compute: Array, kept: dict[str, Array]) -> Array:
     """Bytes of a token's scores.
 
     They are probabilities in float32, and a copy of them where the computation has less.
     """
-    each = np.where(c.float32, 4.0, 4.0 + compute) * c.heads + compute * capped
+    each = np.where(c.float32, 4.0, 4.0 + compute) * c.heads + compute * kept["capped"]
+    each -= np.where(weight_bytes(c) == 2, 4.0, 0.0) * kept["narrow_scores"]
+    each -= np.where(c.float32 | c.autocast, 0.0, 4.0) * kept["uncast_scores"]
     found: Array = each * c.tokens
     return found

@@ -30,7 +30,7 @@ def of_scales(c: ConfigTable) -> Array:
 
 def stored_bytes(c: ConfigTable) -> Array:
     """Return the bytes of a weight that learns, as it is stored, (n,)."""
-    return np.where(c.fsdp, np.where(c.state_bytes == 16, 4.0, 2.0), activations.residual_bytes(c))
+    return np.where(c.fsdp, np.where(c.state_bytes == 16, 4.0, 2.0), activations.weight_bytes(c))
 
 
 def of_towers(c: ConfigTable) -> Array:

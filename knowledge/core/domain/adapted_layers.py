@@ -63,7 +63,7 @@ def ends(model: Model, placed: str = ALL_LINEAR) -> float:
 def readers(model: Model, placed: str = ALL_LINEAR) -> int:
     """Return how many adapted layers of a layer read the residual stream."""
     one = model.architecture in ONE_QUERY_LAYER
-    of_attention = 1 if one else (2 if placed == QUERY_VALUE else 3)
+    of_attention = 1 if one else (2 if placed == QUERY_VALUE or model.key_rank else 3)
     if placed != ALL_LINEAR or (model.experts and not model.shared_mlp_width):
         return of_attention
     return of_attention + (2 if model.mlp_gated and model.architecture not in ONE_GATE_LAYER else 1)

@@ -6,13 +6,14 @@ Read off what autograd saves of each architecture (`benchmarks/knowledge/memory_
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from knowledge.core.domain import adapted_layers
 from knowledge.core.domain.adapted_layers import ALL_LINEAR, ONE_QUERY_LAYER, QUERY_VALUE
 from knowledge.core.domain.catalogue import Model
 
-GATED, RELU, GELU, COMPOSED_GELU = 4, 1, 2, 5  # MLP-wide tensors that the activation and its products keep
+# MLP-wide tensors that the activation and its products keep.
+GATED, RELU, GELU, COMPOSED_GELU, CLAMPED = 4, 1, 2, 5, 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,12 @@ class LayerKind:
     rotated: positions turn queries and keys, which are then held beside their projections.
     partly_rotated: heads are put together from turned and other parts; attention's output is copied.
     capped: scores pass through a tanh.
+    narrow_scores: probabilities are as wide as the computation, and no copy of wider ones.
+    uncast_scores: the same, though without a word on their width.
+    wide_heads: eager attention multiplies queries and keys in float32.
     plain: MLP-wide tensors kept where the MLP has no gate.
+    of_experts: those kept within a chosen expert, the input of its last layer among them.
+    gated_share: what shared experts give is multiplied by a gate of theirs.
     """
 
     norms: int = 2
@@ -41,17 +47,23 @@ class LayerKind:
     rotated: bool = True
     partly_rotated: bool = False
     capped: bool = False
+    narrow_scores: bool = False
+    uncast_scores: bool = False
+    wide_heads: bool = False
     plain: int = GELU
+    of_experts: int = GATED
+    gated_share: bool = False
 
 
 _LAYER_NORM = LayerKind(root_mean_square=False)
 _PARALLEL = LayerKind(
     root_mean_square=False, norms=1, norm_inputs=1, inputs=1, partly_rotated=True, plain=COMPOSED_GELU
 )
-_GPT2 = LayerKind(root_mean_square=False, rotated=False, plain=COMPOSED_GELU)
+_GPTJ = replace(_PARALLEL, wide_heads=True)
+_GPT2 = LayerKind(root_mean_square=False, rotated=False, plain=COMPOSED_GELU, uncast_scores=True)
 KINDS: Mapping[str, LayerKind] = {
     "bloom": LayerKind(root_mean_square=False, rotated=False),
-    "codegen": _PARALLEL,
+    "codegen": _GPTJ,
     "cohere": LayerKind(norms=1, inputs=1, float32_scale=True),
     "cohere2": LayerKind(norms=1, inputs=1, float32_scale=True),
     "falcon": LayerKind(root_mean_square=False, norms=1, norm_inputs=1, inputs=1),
@@ -59,7 +71,8 @@ KINDS: Mapping[str, LayerKind] = {
     "gemma2": LayerKind(norms=4, norm_inputs=4, float32_scale=True, capped=True),
     "gemma3": LayerKind(norms=4, norm_inputs=4, float32_scale=True, query_key_norm=True),
     "gpt2": _GPT2,
-    "gptj": _PARALLEL,
+    "gptj": _GPTJ,
+    "gpt_oss": LayerKind(float32_scale=True, narrow_scores=True, of_experts=CLAMPED),
     "gpt_bigcode": LayerKind(root_mean_square=False, rotated=False),
     "gpt_neox": LayerKind(root_mean_square=False, norm_inputs=1, partly_rotated=True),
     "mpt": LayerKind(root_mean_square=False, rotated=False),
@@ -70,6 +83,7 @@ KINDS: Mapping[str, LayerKind] = {
     "opt": LayerKind(root_mean_square=False, rotated=False, plain=RELU),
     "phi3": LayerKind(partly_rotated=True),
     "phi": _PARALLEL,
+    "qwen2_moe": LayerKind(gated_share=True),
     "qwen3": LayerKind(query_key_norm=True),
     "qwen3_moe": LayerKind(query_key_norm=True),
     "phimoe": _LAYER_NORM,
@@ -86,6 +100,7 @@ KEPT = (
     "learnt_float32",
     "inputs",
     "router",
+    "router_copies",
     "copies",
     "attention",
     "eager_attention",
@@ -97,6 +112,9 @@ KEPT = (
     "experts",
     "frozen_experts",
     "capped",
+    "narrow_scores",
+    "uncast_scores",
+    "wide_heads",
     "cast_norms",
     "cast_powers",
     "views",
@@ -108,6 +126,7 @@ residual: inputs of other norms, as wide as the residual stream.
 learnt, learnt_heads: what the weights of norms learn from, as wide as the residual stream and as
 the computation; learnt_float32: the same where such weights are applied in float32.
 inputs: inputs of linear layers, each once; router: that of a router whose experts are the whole MLP;
+router_copies: copies for router and gate beside shared experts, where they learn;
 copies: inputs with a copy for each layer that reads them.
 attention: queries, keys, values and their result, without scores; eager_attention: the same where
 keys and values are copied for all heads; outputs: the copy of the result, if there is one;
@@ -116,7 +135,10 @@ mlp: within the MLP that every token passes through; product: the input of its l
 relu: that input where the activation keeps it, and the adapter a copy.
 experts, frozen_experts: within the chosen experts, with what is gathered for them and what they give,
 where they learn and where they do not.
-capped: heads whose scores are kept once more.
+capped: heads whose scores are kept once more;
+narrow_scores: those without any in float32 beside 16-bit weights;
+uncast_scores: those without any in float32 unless autocast makes them;
+wide_heads: queries and keys that eager attention casts to float32.
 cast_norms: inputs of norms that autocast on GPUs computes in float32, each with a copy of its own;
 cast_powers: MLP-wide tensors whose powers it computes so.
 views: of attention, what is held beside the values since these are a view of it.
@@ -130,7 +152,8 @@ def kept(model: Model, placed: str = ALL_LINEAR) -> tuple[float, ...]:
     """
     kind = kind_of(model)
     queries, keys = model.heads * model.head_dim, model.kv_heads * model.head_dim
-    heads = (queries + keys) if kind.query_key_norm else 0
+    values, ranks = _of_values(model), model.query_rank + model.key_rank
+    heads = (queries + keys) if kind.query_key_norm else ranks
     dense, chosen = (
         (model.shared_mlp_width, model.experts_per_token) if model.experts else (model.mlp_width, 0)
     )
@@ -143,19 +166,23 @@ def kept(model: Model, placed: str = ALL_LINEAR) -> tuple[float, ...]:
         (kind.norm_inputs * model.hidden + heads) if rms else 0.0,
         0.0 if rms else kind.norm_inputs * model.hidden,
         *((0.0, 0.0, scaled + heads) if kind.float32_scale else (scaled, heads, 0.0)),
-        (1 if routed or not everywhere else kind.inputs) * model.hidden,
+        (1 if routed or not everywhere else kind.inputs) * model.hidden + ranks,
         model.hidden if routed else 0.0,
-        adapted_layers.readers(model, placed) * model.hidden,
+        (1 + kind.gated_share) * model.hidden if chosen and dense else 0.0,
+        adapted_layers.readers(model, placed) * model.hidden + ranks,
         _of_attention(model, kind),
-        (4 if behind else 3) * queries,
-        queries if kind.partly_rotated and behind else 0.0,
-        queries if behind else 0.0,
-        (GATED if model.mlp_gated else kind.plain) * dense - (0 if relu else dense),
+        2 * queries + (2 if behind else 1) * values,
+        values if (kind.partly_rotated or model.key_rank) and behind else 0.0,
+        values if behind else 0.0,
+        _of_dense(model, kind, dense) + (model.hidden if kind.gated_share else 0.0),
         dense if everywhere and not relu else 0.0,
         dense if everywhere and relu else 0.0,
-        GATED * chosen * model.mlp_width + 2 * chosen * model.hidden,
-        (GATED - 1) * chosen * model.mlp_width + chosen * model.hidden,
+        kind.of_experts * chosen * model.mlp_width + 2 * chosen * model.hidden,
+        (kind.of_experts - 1) * chosen * model.mlp_width + chosen * model.hidden,
         model.heads if kind.capped else 0.0,
+        model.heads if kind.narrow_scores else 0.0,
+        model.heads if kind.uncast_scores else 0.0,
+        2.0 * queries if kind.wide_heads else 0.0,
         0.0 if rms else kind.norms * model.hidden,
         dense if kind.plain == COMPOSED_GELU and not model.mlp_gated else 0.0,
         _views(model, kind),
@@ -176,8 +203,26 @@ def holds_scores(model: Model) -> bool:
     return one_key or model.architecture in EAGER_ALONE
 
 
+def _of_dense(model: Model, kind: LayerKind, width: float) -> float:
+    """Return what an MLP keeps within, but for the input of its last layer."""
+    relu = not model.mlp_gated and kind.plain == RELU
+    return (GATED if model.mlp_gated else kind.plain) * width - (0 if relu else width)
+
+
+def _of_values(model: Model) -> int:
+    """Return the values of all heads of a token, which may be narrower than keys."""
+    return model.heads * (model.value_width if model.key_rank else model.head_dim)
+
+
 def _of_attention(model: Model, kind: LayerKind) -> float:
+    """Return queries, keys, values and their result.
+
+    Compressed keys are a copy of what values are a view of.
+    """
     queries, keys = model.heads * model.head_dim, model.kv_heads * model.head_dim
+    if model.key_rank:
+        made = queries - model.heads * model.turned_width
+        return 2 * queries + made + 2 * _of_values(model)
     return queries + 2 * keys + _views(model, kind) + queries
 
 
