@@ -29,7 +29,7 @@ from scheduler.selectors.figures.promise import promised_elsewhere
 from scheduler.selectors.nodes import trusted_since
 from scheduler.services.fair_shares import charge
 from scheduler.services.jobs.executions import record
-from scheduler.services.jobs.preemptions import note_lost_work
+from scheduler.services.jobs.preemptions import note_lost_work, why_it_waits
 from scheduler.services.jobs.terms.run_limits import fail_at_limit, is_used_up, stops_at
 from scheduler.services.jobs.transitions import locked, move_job
 from scheduler.states import (
@@ -217,7 +217,8 @@ def _follow(job: Job, attempt: Attempt, outcome: Outcome, reason: str, now: date
     if stop_for is StopFor.TIME_LIMIT or (goes_on and is_used_up(job, now)):
         return fail_at_limit(job, now, data)
     if stop_for is StopFor.CANCEL or (stop_for and not own_fault) or budget in UNLIMITED:
-        return move_job(job=job, to=then, now=now, reason=reason, data=data)
+        waits = why_it_waits(job) if then is JobState.QUEUED else {}
+        return move_job(job=job, to=then, now=now, reason=reason, data=data, **waits)
     return _spend(job, budget, then, reason, now, data)
 
 

@@ -26,14 +26,10 @@ from scheduler.core.types import GpuId
 from scheduler.errors import CannotPlace
 from scheduler.models import Attempt, Gpu, Job, PendingGpu, PendingStart
 from scheduler.services.jobs.attempts import ready_nodes, require_as_decided, require_nodes
-from scheduler.services.jobs.preemptions import note_preemptions
+from scheduler.services.jobs.preemptions import GPUS_ARE_KEPT, note_preemptions
 from scheduler.services.jobs.transitions import Note, locked, note_all, note_job, preempt_all
 from scheduler.states import STOPPABLE, JobEventKind, JobState, WaitState
 
-WAITS: dict[str, Any] = {
-    "wait_code": WaitState.PENDING,
-    "wait_text": "GPUs are kept for it; it starts when the jobs on them have saved their work and left.",
-}
 NO_REASON: dict[str, Any] = {"wait_code": "", "wait_text": ""}
 COLUMNS = ("state", "stop_for", "version", "fence", "options", "binding", "held_at")  # as far as is asked
 SPARE_S = 60.0  # beyond the longest stop: a pending start that is older lapses
@@ -217,7 +213,7 @@ def _keep(kept: Sequence[_Kept], now: datetime) -> None:
         for gpu in one.gpus
     )
     notes = {one.taker: _note(one) for one in kept}
-    for is_queued, columns in ((True, WAITS), (False, {})):
+    for is_queued, columns in ((True, GPUS_ARE_KEPT), (False, {})):
         of_these = {job: note for job, note in notes.items() if (job.state == JobState.QUEUED) is is_queued}
         note_all(notes=of_these, kind=JobEventKind.RESERVED, now=now, **columns)
 
@@ -231,7 +227,7 @@ def _note(kept: _Kept) -> Note:
 def explain_pending(start: PendingStart) -> None:
     """Say why the job waits, if it did not run when its GPUs were kept."""
     Job.objects.filter(pk=start.job_id, state=JobState.QUEUED).exclude(wait_code=WaitState.PENDING).update(
-        **WAITS
+        **GPUS_ARE_KEPT
     )
 
 

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from django.db.models import F, Max
 
 from scheduler.core.cycle.stop_reasons import StopReason
-from scheduler.models import Attempt, Checkpoint, Job, Preemption
+from scheduler.models import Attempt, Checkpoint, Job, PendingStart, Preemption
 from scheduler.selectors.figures.times import lasted_s
 from scheduler.selectors.policy import current_policy
+from scheduler.states import WaitState
 from trainer.protocol import Outcome
+
+GPUS_ARE_KEPT: dict[str, Any] = {
+    "wait_code": WaitState.PENDING,
+    "wait_text": "GPUs are kept for it; it starts when the jobs on them have saved their work and left.",
+}
+
+
+def why_it_waits(job: Job) -> dict[str, Any]:
+    """Return the columns of a job that has just left its GPUs; none if the next tick has to say it."""
+    return GPUS_ARE_KEPT if PendingStart.objects.filter(job=job).exists() else {}
 
 
 def note_preemptions(*, reasons: Mapping[Job, StopReason], policy: str = "", now: datetime) -> None:

@@ -99,6 +99,8 @@ def resized(node: FakeNode, job: Job, order: Any) -> int:
     assert world.state_of(job) == "stopping"
     node.save_checkpoint(order, 7)
     node.end(order, "stopped")
+    job.refresh_from_db()
+    assert (job.state, job.wait_code) == ("queued", WaitState.PENDING)  # before any tick
     tick()
     attempt = Attempt.objects.get(job=job, ended_at__isnull=True)
     assert attempt.resume_step == 7
