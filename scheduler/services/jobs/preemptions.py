@@ -22,7 +22,10 @@ GPUS_ARE_KEPT: dict[str, Any] = {
 
 
 def why_it_waits(job: Job) -> dict[str, Any]:
-    """Return the columns of a job that has just left its GPUs; none if the next tick has to say it."""
+    """Return the columns of a job that has just left its GPUs.
+
+    None if the next tick has to say it.
+    """
     return GPUS_ARE_KEPT if PendingStart.objects.filter(job=job).exists() else {}
 
 
