@@ -8,11 +8,10 @@ is dearer by a half, for Python looks each default of such an argument up in a d
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, ParamSpec, TypeVar, cast, dataclass_transform, overload
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
-P = ParamSpec("P")
 
 
 @overload
@@ -30,21 +29,3 @@ def record(cls: type[T] | None = None, *, kw_only: bool = True) -> Any:  # noqa:
     """
     made = dataclass(slots=True, unsafe_hash=True)
     return made if cls is None else made(cls)
-
-
-def builder(cls: Callable[P, T]) -> Callable[P, T]:
-    """Return a function that builds a record as its class does.
-
-    It takes two thirds of the time: Python 3.11 puts what a class is given by name into a dictionary, and
-    what a function is given on the stack. Fields must not have default factories.
-    """
-    scope: dict[str, Any] = {"cls": cls, "new": object.__new__}
-    parameters, body = [], ["made = new(cls)"]
-    for one in fields(cast(Any, cls)):
-        has_default = one.default is not MISSING
-        scope[f"default_{one.name}"] = one.default
-        parameters.append(f"{one.name}=default_{one.name}" if has_default else one.name)
-        body.append(f"made.{one.name} = {one.name}")
-    lines = "\n    ".join([f"def build({', '.join(parameters)}):", *body, "return made"])
-    exec(lines, scope)  # noqa: S102  of names of fields alone, as dataclasses do it
-    return cast("Callable[P, T]", scope["build"])

@@ -51,6 +51,8 @@ class StrictJSONParser(BaseParser):
         try:
             value = strict_json.loads(raw)
             strict_json.check_texts(value)
+        except strict_json.Excess as wrong:  # not worth a second reading
+            raise WrongJson(f"The body {wrong}.") from wrong
         except strict_json.RefusedJson as wrong:
             raise _refusal(raw, wrong) from wrong
         except json.JSONDecodeError as wrong:

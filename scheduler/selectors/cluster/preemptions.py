@@ -61,7 +61,7 @@ def preempted(job: Job, user: User) -> Preempted | None:
     if shown_state(job) != QUEUED:
         return None
     last = max(job.attempts.all(), key=lambda attempt: attempt.fence, default=None)
-    if last is None:
+    if last is None or (last.ended_at is None and job.stop_for != StopFor.PREEMPT):
         return None
     why = "" if last.stopped_for_id else _said(job, last)
     if not (last.stopped_for_id or why):

@@ -9,8 +9,8 @@ import math
 
 from knowledge.core.domain.cost import cost
 from knowledge.core.domain.types import Goal, Option
-from knowledge.core.records import builder
 from scheduler.core.types import ExpectedRelease, GpuId, Holding, JobInfo
+from scheduler.record_builders import builder
 from scheduler.simulator.errors import PolicyBroke
 from scheduler.simulator.inputs.trace import TraceJob
 

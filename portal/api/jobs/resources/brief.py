@@ -21,7 +21,6 @@ from portal.api.jobs.start import ExpectedOut
 from scheduler.models import Job
 from scheduler.selectors.figures.job import job_figures
 from scheduler.selectors.figures.start_forecasts import newest_forecast
-from scheduler.selectors.public_states import WHILE_PAUSED
 from scheduler.states import JobState
 
 
@@ -39,7 +38,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
     )
     progress = serializers.SerializerMethodField()
     warnings = serializers.SerializerMethodField()
-    wait = serializers.SerializerMethodField(help_text="Why it does not run; `paused` where it is paused.")
+    wait = serializers.SerializerMethodField()
     expected = serializers.SerializerMethodField(help_text="When a waiting job starts; else null.")
     error = serializers.SerializerMethodField()
 
@@ -95,8 +94,6 @@ class JobBrief(serializers.ModelSerializer[Job]):
 
     @extend_schema_field(CodeAndText(allow_null=True))
     def get_wait(self, job: Job) -> dict[str, str] | None:
-        if job.state == JobState.PAUSED:
-            return {"code": "paused", "text": WHILE_PAUSED}
         if job.state != JobState.QUEUED or not job.wait_code:
             return None
         return {"code": job.wait_code, "text": job.wait_text}

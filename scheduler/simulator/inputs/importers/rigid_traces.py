@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from knowledge.core.records import builder
+from scheduler.record_builders import builder
 from scheduler.simulator.inputs.cells import number, optional, wall_clock, whole
 from scheduler.simulator.inputs.files import Row
 from scheduler.simulator.inputs.trace import TraceJob

@@ -11,6 +11,7 @@ from portal.clock import database_now
 from scheduler.loop.tick import tick
 from scheduler.models import Job
 from scheduler.selectors.cluster.queue import waiting_places
+from scheduler.selectors.public_states import WHILE_PAUSED
 from scheduler.services.jobs.verbs import pause_job, resume_job
 from scheduler.services.policy import choose_policy
 from scheduler.states import WaitState
@@ -44,9 +45,9 @@ def test_a_paused_job_says_so_and_no_longer_why_it_waited(
     waits = api.get(address.format(job.pk)).json()["wait"]
     assert waits["code"] == "no-option"
     pause_job(job=job, actor=person, now=database_now())
-    paused = api.get(address.format(job.pk)).json()["wait"]
-    assert paused["code"] == "paused"
-    assert paused["text"] in browser.get(f"/jobs/{job.pk}/").content.decode()
+    paused = api.get(address.format(job.pk)).json()
+    assert (paused["state"], paused["wait"]) == ("paused", None)
+    assert WHILE_PAUSED in browser.get(f"/jobs/{job.pk}/").content.decode()
     assert (Job.objects.get().wait_code, Job.objects.get().wait_text) == ("", "")
     resume_job(job=job, actor=person, now=database_now())
     assert api.get(address.format(job.pk)).json()["wait"] is None

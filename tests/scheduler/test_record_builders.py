@@ -1,10 +1,11 @@
-"""Records that are built as functions are."""
+"""Records are built by functions as by their classes."""
 
 from __future__ import annotations
 
 import pytest
 
-from knowledge.core.records import builder, record
+from knowledge.core.records import record
+from scheduler.record_builders import builder
 
 
 @record
