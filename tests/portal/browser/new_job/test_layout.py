@@ -15,6 +15,20 @@ def show_chart(recommendation: Any) -> None:
     recommendation.locator(".main-svg").first.wait_for()
 
 
+def point_at(page: Any, point: Any, told: Any) -> None:
+    """Move the pointer to the point until the figure tells about it.
+
+    A figure that follows its window is drawn anew a moment later, which moves its points.
+    """
+    for _ in range(60):
+        point.hover(force=True)
+        page.wait_for_timeout(500)
+        if told.count():
+            return
+        page.mouse.move(0, 0)
+    raise AssertionError("the figure tells nothing about the point under the pointer")
+
+
 def test_a_place_is_chosen_from_the_figure_or_its_table(page: Any) -> None:
     from playwright.sync_api import expect
 
@@ -25,8 +39,7 @@ def test_a_place_is_chosen_from_the_figure_or_its_table(page: Any) -> None:
     points = recommendation.locator(".scatterlayer .point")
     expect(points.first).to_be_visible()
     look(page, "new-places")
-    points.last.hover(force=True)  # the figure knows the point under the pointer a moment later
-    expect(recommendation.locator(".hoverlayer .hovertext").first).to_be_visible()
+    point_at(page, points.last, recommendation.locator(".hoverlayer .hovertext"))
     points.last.click(force=True)
     expect(recommendation.get_by_text("You chose the GPUs yourself")).to_be_visible()
     expect(page.get_by_label("GPU model")).to_have_value("cpu")
