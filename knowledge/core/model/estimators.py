@@ -2,7 +2,7 @@
 
 They follow scikit-learn and see rows as matrices. For validity, boosting and extremely
 randomised trees err differently, so their mean beats both; for rates and peaks the trees alone
-suffice, with their extremes trimmed (docs/knowledge.md has the figures). Every estimator guards
+suffice, with their extremes trimmed (docs/measurements/accuracy.md has the figures). Every estimator guards
 against columns that hold no value at all in a training set. scikit-learn is imported where it
 is needed: that takes a second, and most processes of the portal never predict.
 """

@@ -3,7 +3,7 @@
 Physics follows our trainer line by line, and history has mostly other software. So history is believed only
 where it predicted runs of our trainer better that it had not seen: other configurations of the same models
 and GPUs, other models, other GPUs. Of software that history does not have physics answers as well: what
-trees and weights learn of one stack makes the peaks of another worse (docs/knowledge.md).
+trees and weights learn of one stack makes the peaks of another worse (docs/measurements/accuracy.md).
 """
 
 from __future__ import annotations
