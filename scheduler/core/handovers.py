@@ -8,30 +8,40 @@ nobody is stopped unless the job that gains is still there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from scheduler.core.cycle.stop_reasons import MOVES, StopReason, stop_reason
 from scheduler.core.cycle.wait_reasons import amount
+from scheduler.core.stopping import SENTENCES, StopReason
 from scheduler.core.types import ClusterState, GpuId, Holding, Plan, Preempt, Resize, Start
+
+
+class Why(NamedTuple):
+    """Why a job leaves its GPUs: in a word, and in a sentence for its owner."""
+
+    reason: StopReason
+    said: str
+
+    @classmethod
+    def of(cls, reason: StopReason) -> Why:
+        return cls(reason, SENTENCES[reason])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handover:
     """One job and the GPUs that it takes.
 
-    held_by: jobs that hold some of these GPUs now. victims: those of them that are stopped for this one,
-    with the reason. moving: the victims that are given other GPUs at once. why: it runs itself and leaves its
-    own GPUs for that reason. reasons: of its victims and of itself, in a word. evicted: it is a victim of a
-    change further ahead.
+    held_by: jobs that hold some of these GPUs now. victims: those of them that are stopped for this one.
+    moving: the victims that are given other GPUs at once. why: it runs itself and leaves its own GPUs for
+    that reason. evicted: it is a victim of a change further ahead.
     """
 
     takes: Start | Resize
     held_by: frozenset[str] = frozenset()
-    victims: Mapping[str, str] = field(default_factory=dict)
+    victims: Mapping[str, Why] = field(default_factory=dict)
     moving: frozenset[str] = frozenset()
-    why: str = ""
-    reasons: Mapping[str, StopReason] = field(default_factory=dict)
+    why: Why | None = None
     evicted: bool = False
 
     @property
@@ -50,13 +60,14 @@ def handovers(state: ClusterState, plan: Plan) -> tuple[Iterator[list[Handover]]
     """
     holdings = {job.id: job.holds for job in state.running if job.holds}
     holders = {gpu: job for job, holds in holdings.items() for gpu in holds.gpus}
-    reasons = {action.job: action.reason for action in plan.actions if isinstance(action, Preempt)}
+    stops = [action for action in plan.actions if isinstance(action, Preempt)]
     starts = [action for action in plan.actions if isinstance(action, Start)]
     moves = [
         action
         for action in plan.actions
         if isinstance(action, Resize) and not _is_there(action, holdings.get(action.job))
     ]
+    reasons = {stop.job: Why.of(stop.reason) for stop in stops}
     reasons |= {move.job: _why(move, holdings.get(move.job)) for move in moves}
     moving = frozenset(move.job for move in moves)
     taking: list[Start | Resize] = [*starts, *moves]
@@ -69,7 +80,6 @@ def handovers(state: ClusterState, plan: Plan) -> tuple[Iterator[list[Handover]]
     victims: dict[str, list[str]] = defaultdict(list)
     for job in sorted(causes):
         victims[causes[job]].append(job)
-    words = _in_words(state, reasons, causes, moving)
     order = list(_causes_first(starts, moves, causes, victims))
     ahead = {action.job: place for place, action in enumerate(order)}
 
@@ -80,26 +90,12 @@ def handovers(state: ClusterState, plan: Plan) -> tuple[Iterator[list[Handover]]
             held_by=frozenset(held_by[action.job]),
             victims={job: reasons[job] for job in own},
             moving=moving.intersection(own),
-            why=reasons.get(action.job, ""),
-            reasons={job: words[job] for job in (*own, action.job) if job in words},
+            why=reasons.get(action.job),
             evicted=ahead.get(causes.get(action.job, ""), len(order)) < ahead[action.job],
         )
 
-    idle = [Preempt(job, reasons[job]) for job in reasons if job not in causes and job not in moving]
+    idle = [stop for stop in stops if stop.job not in causes and stop.job not in moving]
     return (list(map(made, group)) for group in _side_by_side(order, held_by, causes, victims)), idle
-
-
-def _in_words(
-    state: ClusterState, sentences: Mapping[str, str], causes: Mapping[str, str], moving: Container[str]
-) -> dict[str, StopReason]:
-    """Why each of the jobs is stopped, in a word."""
-    jobs = {job.id: job for job in state.jobs} if sentences else {}
-    return {
-        job: StopReason.RESIZE
-        if job in moving and sentence != MOVES
-        else stop_reason(sentence, jobs.get(job), jobs.get(causes.get(job, "")))
-        for job, sentence in sentences.items()
-    }
 
 
 def _held_by(action: Start | Resize, holders: Mapping[GpuId, str]) -> list[str]:
@@ -152,13 +148,13 @@ def _causes_first(
                 line += victims.get(move.job, ())
 
 
-def _why(move: Resize, holds: Holding | None) -> str:
+def _why(move: Resize, holds: Holding | None) -> Why:
     """Why a running job is stopped that is given GPUs at once."""
     held = holds.option if holds else None
     if held is None or (held.gpu_model, held.gpus) == (move.option.gpu_model, move.option.gpus):
-        return MOVES
+        return Why.of(StopReason.MOVE)
     gains = f"{amount(move.option)} instead of {amount(held)}"
-    return f"The policy gives it {gains}; it goes on from its checkpoint."
+    return Why(StopReason.RESIZE, f"The policy gives it {gains}; it goes on from its checkpoint.")
 
 
 def _is_there(action: Resize, holds: Holding | None) -> bool:

@@ -11,6 +11,7 @@ from knowledge.core.domain.types import Goal, Option
 from knowledge.core.records import record
 from scheduler.core.limits import NO_TEAM, Limits, Window
 from scheduler.core.market.types import MarketView, NodeAction, NodeTerms
+from scheduler.core.stopping import StopReason, StopRules
 from scheduler.states import WaitState
 
 GpuId = tuple[str, int]  # (node, index)
@@ -157,7 +158,6 @@ class ExpectedRelease(NamedTuple):
 class ClusterState:
     """Everything that a policy may know at one moment.
 
-    It consists of waiting and running jobs, nodes and the policy's own memory.
     solved: what a solver found in this state before (`Plan.solved`); it is taken instead of solving.
     limits, windows: kept for every policy (scheduler.core.quotas and .windows), which need not look at them.
     used: decayed GPU-seconds by account (scheduler.core.ordering.decayed_use); None: only policies know.
@@ -197,10 +197,7 @@ class ClusterState:
 
     @property
     def releases(self) -> Sequence[ExpectedRelease]:
-        """GPUs that running jobs will release.
-
-        Jobs without a predicted end are left out.
-        """
+        """GPUs that running jobs will release, but for those without a predicted end."""
         return [
             ExpectedRelease(in_s, job.holds.gpus, job.holds.option)
             for job in self.running
@@ -222,7 +219,7 @@ class Preempt:
     """Take a running job's GPUs back with a checkpoint; it waits again."""
 
     job: str
-    reason: str
+    reason: StopReason
 
 
 @record(kw_only=False)
@@ -287,7 +284,10 @@ class Policy(Protocol):
     @property
     def preempts(self) -> bool:
         """Does it stop or resize running jobs?"""
-        ...
+
+    @property
+    def rules(self) -> StopRules | None:
+        """The bounds of its stops; None: it knows none."""
 
     @property
     def round_s(self) -> float | None:
@@ -295,6 +295,5 @@ class Policy(Protocol):
 
         None: the policy decides on events alone.
         """
-        ...
 
     def decide(self, state: ClusterState, now: float) -> Plan: ...

@@ -156,7 +156,7 @@ def _why_over(job: Job, start: PendingStart, now: datetime) -> str:
     if job.state == JobState.QUEUED and job.wait_code == WaitState.OPTIONS:
         return "The job waits for another configuration."
     if start.expires_at < now:
-        return "Its GPUs did not become free in time, or a limit was changed meanwhile."
+        return start.why_over or "Its GPUs did not become free in time."
     if len(gpus) != start.promised.gpus:
         return "A GPU that was kept for it is gone."
     nodes = {node for node, _ in gpus}

@@ -15,7 +15,7 @@ from knowledge.selectors import active_predictor
 from scheduler import hints
 from scheduler.core.decisions.decision_json import PolicyInput, pack_input, pack_plan
 from scheduler.core.decisions.news import VERBS, news, news_digest, news_said
-from scheduler.core.types import Action, Plan, Wait
+from scheduler.core.types import Action, Plan, Preempt, Wait
 from scheduler.loop import leadership
 from scheduler.loop.options.option_sets import pack_all, store
 from scheduler.models import Decision, DecisionJob, Epoch, Job
@@ -91,5 +91,7 @@ def _kept(
 
 
 def _of_job(decision: int, action: Action) -> DecisionJob:
-    code = action.code if isinstance(action, Wait) else ""
+    code = ""
+    if isinstance(action, Wait | Preempt):
+        code = action.code if isinstance(action, Wait) else action.reason
     return DecisionJob(decision_id=decision, job_id=action.job, verb=VERBS[type(action)], code=code)

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from portal.clock import database_now
 from scheduler import hints
+from scheduler.core.cycle.rounds import next_round
 from scheduler.core.decisions.decision_json import PolicyInput
-from scheduler.core.rounds import next_round
 from scheduler.core.types import Plan, Start, Wait
 from scheduler.errors import SchedulerReplaced
 from scheduler.loop import leadership, leases, snapshot, timeouts

@@ -38,7 +38,7 @@ class DecisionJob(models.Model):
     decision = models.ForeignKey(Decision, models.CASCADE, related_name="jobs")
     job = models.ForeignKey(Job, models.CASCADE, related_name="decisions")
     verb = models.CharField(max_length=10, choices=[(verb.value, verb.value) for verb in Verb])
-    code = models.CharField(max_length=40, blank=True)  # of scheduler.states.WaitState, if it waits
+    code = models.CharField(max_length=40, blank=True)  # a WaitState if it waits, a StopReason if it stops
 
     class Meta:
         ordering = ["-id"]

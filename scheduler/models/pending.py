@@ -8,7 +8,7 @@ from django.utils.functional import cached_property
 
 from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Option
-from scheduler.core.cycle.stop_reasons import StopReason
+from scheduler.core.stopping import StopReason
 from scheduler.models.ids import new_id
 from scheduler.models.jobs import Job
 from scheduler.models.nodes import Gpu
@@ -24,6 +24,7 @@ class PendingStart(models.Model):
     option = models.JSONField()  # as `promised` reads it
     made_at = models.DateTimeField()
     expires_at = models.DateTimeField()
+    why_over = models.CharField(max_length=100, blank=True, default="", db_default="")  # ended early
 
     def __str__(self) -> str:
         return f"pending start of {self.job_id}"

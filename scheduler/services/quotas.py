@@ -76,7 +76,7 @@ def set_quotas(*, team: Team, quotas: list[QuotaValues], actor: User, now: datet
         TeamQuota(team=team, since=now, **asdict(values)) for values in wanted.values()
     )
     if wanted or ended:
-        _give_up(PendingStart.objects.all(), now)
+        _give_up(PendingStart.objects.all(), "The quota of a team was changed.", now)
     data = {"name": team.name, "quotas": [asdict(values) for values in quotas]}
     audit(action="quotas set", actor=actor, target=f"team {team.pk}", data=data, now=now)
     hints.tick()
@@ -126,16 +126,17 @@ def set_limit(*, user: User | None, values: LimitValues | None, actor: User, now
     else:
         _check_limit(values)
         PersonLimit.objects.update_or_create(user=user, defaults=asdict(values))
-    _give_up(PendingStart.objects.filter(job__owner=user) if user else PendingStart.objects.all(), now)
+    starts = PendingStart.objects.filter(job__owner=user) if user else PendingStart.objects.all()
+    _give_up(starts, "Its owner's limits were changed.", now)
     data = asdict(values) if values else {}
     target = f"user {user.get_username()}" if user else "everybody"
     audit(action="limits set" if values else "limits removed", actor=actor, target=target, data=data, now=now)
     hints.tick()
 
 
-def _give_up(starts: QuerySet[PendingStart], now: datetime) -> None:
+def _give_up(starts: QuerySet[PendingStart], why: str, now: datetime) -> None:
     """Let starts that were decided before lapse; the next tick decides anew."""
-    starts.update(expires_at=now)
+    starts.update(expires_at=now, why_over=f"{why} Who gets these GPUs is decided anew.")
 
 
 def _values(row: TeamQuota) -> QuotaValues:

@@ -9,7 +9,7 @@ from math import inf
 from operator import attrgetter
 from typing import Any
 
-from scheduler.core.rounds import next_round
+from scheduler.core.cycle.rounds import next_round
 from scheduler.simulator.inputs.market import SimulatedMarket
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
 from scheduler.simulator.settings import SimulationSettings

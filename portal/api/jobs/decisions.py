@@ -47,7 +47,7 @@ class DecisionOut(serializers.Serializer[Any]):
     parameters = serializers.JSONField(help_text="Those that differ from the policy's defaults.")
     predictor_version = serializers.IntegerField(allow_null=True)
     verb = serializers.ChoiceField(choices=[verb.value for verb in Verb])
-    code = serializers.CharField(help_text="Why it waits; empty unless it does.")
+    code = serializers.CharField(help_text="Why it waits, or was stopped; empty if it runs.")
     here = serializers.CharField(help_text="Why on these GPUs, or why not.")
     now = serializers.CharField(help_text="Why at that moment.")
     options = WeighedOptionOut(many=True)

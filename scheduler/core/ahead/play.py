@@ -16,8 +16,8 @@ from scheduler.core.ahead.drivers import driver
 from scheduler.core.ahead.durations import Draws
 from scheduler.core.ahead.lives import PlayedJob
 from scheduler.core.ahead.play_input import PlayInput
+from scheduler.core.cycle.rounds import next_round
 from scheduler.core.eligibility import OpenArrays, still_awaited
-from scheduler.core.rounds import next_round
 from scheduler.core.types import Action, GpuId, JobInfo, Preempt, Resize, Start
 
 HORIZON_S = 60 * 86_400.0  # no forecast reaches beyond

@@ -13,9 +13,9 @@ from knowledge.core.domain.types import Goal, Option, all_priced
 from scheduler.core.cycle import wait_reasons
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.cycle.ranking import Ranking
-from scheduler.core.cycle.stop_reasons import OUTRANKED
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.placement.preemption import Evictions
+from scheduler.core.stopping import outranked
 from scheduler.core.types import (
     Action,
     ClusterState,
@@ -150,7 +150,8 @@ class Cycle:
         for option in options:
             if room := self.evictions.make_room(option, seen):
                 for victim in room.victims:
-                    self.evicted[victim.id] = Preempt(victim.id, OUTRANKED)
+                    reason = outranked(victim.priority, job.priority)
+                    self.evicted[victim.id] = Preempt(victim.id, reason)
                     self.coming += 1
                 return self._take(option, room.gpus)
         return None

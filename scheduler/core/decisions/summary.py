@@ -8,6 +8,7 @@ from typing import NamedTuple
 from knowledge.core.domain.wording import counted, rough_time
 from scheduler.core.cycle.wait_reasons import amount
 from scheduler.core.decisions.weighed import OptionFate, WeighedOption
+from scheduler.core.stopping import SENTENCES
 from scheduler.core.types import Action, JobInfo, Plan, Policy, Preempt, Resize, Start, Wait
 
 
@@ -40,8 +41,10 @@ def summarize(
     """
     order = f"Under the policy {policy.name}, jobs are ordered by: {policy.description.order}."
     now = f"{_numbers(job, action, moment)} {order}"
-    if isinstance(action, Wait | Preempt):
+    if isinstance(action, Wait):
         return DecisionSummary(action.reason, now)
+    if isinstance(action, Preempt):
+        return DecisionSummary(SENTENCES[action.reason], now)
     where = " and ".join(sorted({names.get(node, node) for node, _ in action.gpus}))
     given = "Moved to" if isinstance(action, Resize) else "Given"
     return DecisionSummary(f"{given} {amount(action.option)} on {where}: {_why(policy, job, weighed)}.", now)

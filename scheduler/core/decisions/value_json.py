@@ -12,6 +12,7 @@ from knowledge.core.domain.option_json import INTERVALS, VERSION, read_option
 from knowledge.core.domain.types import Goal, Option
 from scheduler.core.limits import Limits, Quota, UserLimit, Window
 from scheduler.core.market.types import Acquire, MarketView, NodeAction, NodeTerms, Release, SlotOffer
+from scheduler.core.stopping import SENTENCES, StopReason
 from scheduler.core.types import (
     Action,
     GpuSite,
@@ -36,6 +37,12 @@ def _gpus(raw: list[list[Any]]) -> tuple[tuple[str, int], ...]:
 
 def _held_option(raw: Raw | Option) -> Option:
     return raw if isinstance(raw, Option) else read_option(raw)
+
+
+def _stop_reason(raw: str) -> StopReason:
+    """Decisions that were kept before reasons had words hold the sentence."""
+    told = (reason for reason, sentence in SENTENCES.items() if sentence == raw)
+    return next(told, None) or StopReason(raw)
 
 
 ACTIONS: dict[str, type[Action]] = {action.__name__: action for action in (Start, Wait, Preempt, Resize)}
@@ -67,7 +74,7 @@ READ: dict[type[Any], dict[str, Callable[[Any], Any]]] = {
     Start: {"option": read_option, "gpus": _gpus},
     Resize: {"option": read_option, "gpus": _gpus},
     Wait: {"code": WaitState},
-    Preempt: {},
+    Preempt: {"reason": _stop_reason},
     Limits: {
         "quotas": lambda raw: tuple(read_value(Quota, quota) for quota in raw),
         "users": lambda raw: tuple(read_value(UserLimit, limit) for limit in raw),

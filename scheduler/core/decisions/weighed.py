@@ -95,7 +95,7 @@ def _free(node: NodeInfo, job: JobInfo, taken: set[GpuId]) -> set[int]:
 
 def _is_worse(policy: Policy, job: JobInfo, score: float | None) -> bool:
     """Is this so much worse than the job's best option that it rather waits?"""
-    rules = getattr(policy, "rules", None)
+    rules = policy.rules
     return score is not None and isinstance(rules, CycleOptions) and score > rules.tolerance_of(job.goal)
 
 

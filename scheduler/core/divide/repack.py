@@ -11,13 +11,13 @@ from typing import Any
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
-from scheduler.core.cycle.stop_reasons import DIVIDED, SHARED
 from scheduler.core.divide.bundles import ANY, bundle, movable, possible_options
 from scheduler.core.divide.capacity import Capacity
 from scheduler.core.divide.classes import is_fair, serve_by_class
 from scheduler.core.divide.places import Places, Wishes, is_met, left_over, serve, spare
 from scheduler.core.divide.rules import DivideRules
 from scheduler.core.placement.fit import FreeGpus, Placement
+from scheduler.core.stopping import SHARED, StopReason
 from scheduler.core.types import (
     Action,
     ClusterState,
@@ -103,7 +103,7 @@ def _actions(state: ClusterState, jobs: Sequence[JobInfo], places: Places) -> tu
         if job.holds is None and option:
             granted.append(Start(job.id, option, gpus))
         elif job.holds and option is None:
-            stopped.append(Preempt(job.id, DIVIDED))
+            stopped.append(Preempt(job.id, StopReason.DIVISION))
         elif job.holds and option and not _stays(job.holds, option, gpus):
             granted.append(Resize(job.id, option, gpus))
     waits = _waits(state, set(places), FreeGpus(state.nodes)) if state.explain else []

@@ -66,8 +66,7 @@ class Parameter:
 
 def parameters_of(policy: Policy) -> tuple[Parameter, ...]:
     """The parameters of a policy; none if it stops nobody or its figures are fixed."""
-    rules = getattr(policy, "rules", None)
-    if rules is None or not rules.preempts:
+    if policy.rules is None or not policy.rules.preempts:
         return ()
     return (*_own(policy), *_rounds(policy), *_rules(policy))
 

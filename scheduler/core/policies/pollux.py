@@ -42,6 +42,7 @@ class Pollux:
         source="Pollux, OSDI 2021",
     )
     preempts: bool = True
+    rules: ClassVar[None] = None
     round_s: float | None = 60.0
     power: float = -1.0
     individuals: int = 100

@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
-from scheduler.core.cycle.stop_reasons import WAITS_FOR_SPOT
 from scheduler.core.deadlines import LATEST_SWITCH, Contract, contract
 from scheduler.core.market.deciders import Situation, SlotPlan, decide
 from scheduler.core.market.pool import DECIDERS, FORESEEING, ON_DEMAND, POOL, WITHOUT_FORECASTS
@@ -35,6 +34,7 @@ from scheduler.core.market.types import (
 from scheduler.core.market.value import split
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.policies.easy_backfill import EASY
+from scheduler.core.stopping import StopReason
 from scheduler.core.types import (
     Action,
     ClusterState,
@@ -65,6 +65,7 @@ class SpotMarkets:
         source="committed-horizon planning, uniform progress (NSDI 2024), own deciders",
     )
     preempts: bool = True
+    rules: ClassVar[None] = None
     round_s: float | None = ROUND_S
 
     def decide(self, state: ClusterState, now: float) -> Plan:
@@ -227,7 +228,7 @@ class _Rented:
         job = one.info
         if job.holds and job.preemptible:
             self._give(job)
-            self.actions.append(Preempt(job.id, WAITS_FOR_SPOT))
+            self.actions.append(Preempt(job.id, StopReason.SPOT))
         elif job.holds:
             self._keep(one)
         elif self.state.explain:

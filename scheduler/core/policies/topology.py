@@ -16,7 +16,6 @@ from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
 from scheduler.core.cycle.cycle import AHEAD_BY_CLASS, acceptable
 from scheduler.core.cycle.options import CycleOptions
-from scheduler.core.cycle.stop_reasons import OUTRANKED
 from scheduler.core.placement.clearings import (
     NOBODY,
     Asks,
@@ -29,6 +28,7 @@ from scheduler.core.placement.clearings import (
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.placement.levels import Closeness, asked
 from scheduler.core.placement.topology import Spot
+from scheduler.core.stopping import outranked
 from scheduler.core.types import (
     ClusterState,
     Description,
@@ -119,7 +119,7 @@ class _TopologyWalk:
             self.failed.add(alike)
             return False
         for victim in spot.victims:
-            self._stop(victim)
+            self._stop(victim, job)
         return self._grant(job, option, tuple((spot.node, index) for index in spot.indices))
 
     def _may_evict(self, job: JobInfo) -> bool:
@@ -144,12 +144,12 @@ class _TopologyWalk:
         unfit = self.free.pools[option.gpu_model].unfit(option, job.avoids)
         return self.clearings[option.gpu_model].ways(asks, unfit, job.only_node)
 
-    def _stop(self, victim: JobInfo) -> None:
+    def _stop(self, victim: JobInfo, gainer: JobInfo) -> None:
         self.failed.clear()
         if victim.holds:
             self.free.give(victim.holds.option, victim.holds.gpus)
             self.clearings[victim.holds.option.gpu_model].stopped(victim)
-        self.stopped.append(Preempt(victim.id, OUTRANKED))
+        self.stopped.append(Preempt(victim.id, outranked(victim.priority, gainer.priority)))
 
     def _grant(self, job: JobInfo, option: Option, gpus: tuple[GpuId, ...]) -> bool:
         self.free.take(option, gpus)

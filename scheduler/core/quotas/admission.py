@@ -64,7 +64,7 @@ def _decided_again(policy: Policy, state: ClusterState, now: float) -> Plan:
         plan = replace(plan, actions=(*plan.actions, *barred.waits(decided)))
     if not policy.preempts:
         return plan
-    limit: int | None = getattr(getattr(policy, "rules", None), "limit", None)
+    limit = policy.rules.limit if policy.rules else None
     plan = reclaim(state, plan, ledger, now, limit)
     return swap(state, plan, ledger, barred.why, now, limit)
 

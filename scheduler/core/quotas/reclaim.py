@@ -10,11 +10,11 @@ from math import floor
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle.options import CycleOptions
-from scheduler.core.cycle.stop_reasons import OWED
 from scheduler.core.limits import ALL_MODELS
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.placement.preemption import Evictions, Room
 from scheduler.core.quotas.ledger import Ledger
+from scheduler.core.stopping import StopReason
 from scheduler.core.types import (
     ClusterState,
     GpuId,
@@ -113,7 +113,7 @@ class _Returns:
     def _carry_out(self, job: JobInfo, option: Option, room: Room) -> None:
         for victim in room.victims:
             self.ledger.give(victim)
-            self.stopped.append(Preempt(victim.id, OWED))
+            self.stopped.append(Preempt(victim.id, StopReason.GUARANTEE))
         self.ledger.take(job, option)
         self.started.append(Start(job.id, option, room.gpus))
         gone = {victim.id for victim in room.victims}

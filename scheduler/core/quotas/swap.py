@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle.options import CycleOptions
-from scheduler.core.cycle.stop_reasons import NEEDED
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.quotas.ledger import Ledger
 from scheduler.core.quotas.reclaim import Keeping, after, changed, may_be_stopped, with_starts
+from scheduler.core.stopping import StopReason
 from scheduler.core.types import ClusterState, GpuId, JobInfo, Plan, Preempt, Start, Wait
 from scheduler.states import WaitState
 
@@ -119,7 +119,7 @@ class _Swaps:
     def _carry_out(self, job: JobInfo, option: Option, gone: list[JobInfo]) -> None:
         gpus = self._place(job, option, gone) or ()
         self.ledger.take(job, option)
-        self.stopped += [Preempt(victim.id, NEEDED) for victim in gone]
+        self.stopped += [Preempt(victim.id, StopReason.LIMIT) for victim in gone]
         self.started.append(Start(job.id, option, gpus))
         self.able = [one for one in self.able if one not in gone]
         freed = {gpu for victim in gone if victim.holds for gpu in victim.holds.gpus}

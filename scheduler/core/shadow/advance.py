@@ -8,9 +8,9 @@ from itertools import count
 
 from scheduler.core.ahead.drivers import Nodes
 from scheduler.core.ahead.lives import PlayedJob
+from scheduler.core.cycle.rounds import next_round
 from scheduler.core.eligibility import OpenArrays, still_awaited
 from scheduler.core.quotas import admission
-from scheduler.core.rounds import next_round
 from scheduler.core.shadow.state import JobFacts, ShadowState, met, new, renewed
 from scheduler.core.types import ClusterState, JobInfo, Plan, Policy, Preempt, Resize, Start
 

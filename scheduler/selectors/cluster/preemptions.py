@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from portal.accounts.models import User
-from scheduler.core.cycle.stop_reasons import StopReason
+from scheduler.core.stopping import StopReason
 from scheduler.models import Attempt, Job, PendingStart, Preemption
 from scheduler.selectors.checkpoints import resumable
 from scheduler.selectors.jobs import sees, visible_jobs

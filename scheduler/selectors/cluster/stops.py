@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count, F, Q, Sum
 
-from scheduler.core.cycle.stop_reasons import FOR_OTHERS
+from scheduler.core.stopping import FOR_OTHERS
 from scheduler.models import Allocation, Attempt, Preemption
 
 

@@ -20,13 +20,13 @@ from django.db.models import F, FilteredRelation, Q
 
 from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Option
-from scheduler.core.cycle.stop_reasons import StopReason, stop_reason
-from scheduler.core.handovers import Handover, by_node
+from scheduler.core.handovers import Handover, Why, by_node
+from scheduler.core.stopping import StopReason
 from scheduler.core.types import GpuId
 from scheduler.errors import CannotPlace
 from scheduler.models import Attempt, Gpu, Job, PendingGpu, PendingStart
 from scheduler.services.jobs.attempts import ready_nodes, require_as_decided, require_nodes
-from scheduler.services.jobs.preemptions import GPUS_ARE_KEPT, note_preemptions
+from scheduler.services.jobs.preemptions import GPUS_ARE_KEPT, note_preemptions, stop_data
 from scheduler.services.jobs.transitions import Note, locked, note_all, note_job, preempt_all
 from scheduler.states import STOPPABLE, JobEventKind, JobState, WaitState
 
@@ -51,13 +51,12 @@ class _Wanted(NamedTuple):
 
 
 class _Stop(NamedTuple):
-    """Why a job is stopped, in a sentence and in a word, and for whom.
+    """Why a job is stopped, and for whom.
 
     None: for nobody, itself: it moves.
     """
 
-    said: str
-    reason: StopReason
+    why: Why
     gainer: Job | None
 
 
@@ -91,12 +90,12 @@ def hand_over(*, changes: Sequence[Handover], policy: str, now: datetime) -> lis
 
 
 @transaction.atomic
-def release_gpus(*, job_id: str, reason: str, policy: str, now: datetime) -> None:
+def release_gpus(*, job_id: str, reason: StopReason, policy: str, now: datetime) -> None:
     """Stop a job that a policy gives no GPUs in this round.
 
     It is stopped although nobody takes them at once.
     """
-    _stop({locked(job_id): _Stop(reason, stop_reason(reason), None)}, policy, now)
+    _stop({locked(job_id): _Stop(Why.of(reason), None)}, policy, now)
 
 
 class _AtOnce:
@@ -126,11 +125,9 @@ class _AtOnce:
             raise CannotPlace(f"Job {staying[0]} holds a GPU and is not stopped for this.")
         for pk in sorted(holders & change.victims.keys()):
             job = self.jobs[pk]
-            self.stops[job] = _Stop(
-                change.victims[pk], change.reasons[pk], job if pk in change.moving else taker
-            )
-        if change.moves and not change.evicted:
-            self.stops[taker] = _Stop(change.why, change.reasons[taker.pk], taker)
+            self.stops[job] = _Stop(change.victims[pk], job if pk in change.moving else taker)
+        if change.why and not change.evicted:
+            self.stops[taker] = _Stop(change.why, taker)
         self.kept.append(_Kept(taker, change.takes.option, gpus))
 
     def _require_its_turn(self, taker: Job, change: Handover) -> None:
@@ -194,10 +191,14 @@ def _stop(stops: Mapping[Job, _Stop], policy: str, now: datetime) -> None:
         live.filter(job__in=moving).update(stopped_for=F("job"))
     for gainer, jobs in for_whom.items():
         live.filter(job__in=jobs).update(stopped_for=gainer)
-    note_preemptions(reasons={job: stop.reason for job, stop in running.items()}, policy=policy, now=now)
-    preempt_all(reasons={job: stop.said for job, stop in running.items()}, now=now)
+    note_preemptions(reasons={job: stop.why.reason for job, stop in running.items()}, policy=policy, now=now)
+    preempt_all(notes={job: _stop_note(stop.why) for job, stop in running.items()}, now=now)
     for job, stop in running.items():
         log.info("preempted", extra={"job": job.pk, "stopped_for": stop.gainer.pk if stop.gainer else None})
+
+
+def _stop_note(why: Why) -> Note:
+    return Note(why.said, stop_data(why.reason))
 
 
 def _keep(kept: Sequence[_Kept], now: datetime) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import F, Max
 
-from scheduler.core.cycle.stop_reasons import StopReason
+from scheduler.core.stopping import StopReason
 from scheduler.models import Attempt, Checkpoint, Job, PendingStart, Preemption
 from scheduler.selectors.figures.times import lasted_s
 from scheduler.selectors.policy import current_policy
@@ -27,6 +27,11 @@ def why_it_waits(job: Job) -> dict[str, Any]:
     None if the next tick has to say it.
     """
     return GPUS_ARE_KEPT if PendingStart.objects.filter(job=job).exists() else {}
+
+
+def stop_data(reason: StopReason) -> dict[str, Any]:
+    """The data of the event of a job that is asked to stop."""
+    return {"stop_reason": reason.value}
 
 
 def note_preemptions(*, reasons: Mapping[Job, StopReason], policy: str = "", now: datetime) -> None:

@@ -149,17 +149,17 @@ def cancel_waiting(*, jobs: QuerySet[Job], actor: User | None, now: datetime, re
 
 
 @transaction.atomic(savepoint=False)
-def preempt_all(*, reasons: Mapping[Job, str], now: datetime) -> None:
+def preempt_all(*, notes: Mapping[Job, Note], now: datetime) -> None:
     """Stop jobs that run and are held, so that others get their GPUs.
 
-    reasons: of each, for its event. The number of queries does not grow with that of the jobs. Raises
+    notes: of each, for its event. The number of queries does not grow with that of the jobs. Raises
     StaleJob, and the transaction is over, if one of them moved meanwhile.
     """
-    if not reasons:
+    if not notes:
         return
     shown = Q(state__in=[state for state in STOPPABLE if public_state(state, "") == QUEUED])
     here = (
-        _unmoved(reasons)
+        _unmoved(notes)
         .filter(state__in=STOPPABLE)
         .update(
             state=JobState.STOPPING,
@@ -172,17 +172,17 @@ def preempt_all(*, reasons: Mapping[Job, str], now: datetime) -> None:
             tokens_per_second=None,
         )
     )
-    if here != len(reasons):
+    if here != len(notes):
         raise StaleJob("Some of the jobs have moved on.")
     events = []
-    for job, reason in reasons.items():
+    for job, note in notes.items():
         old, job.state, job.stop_for, job.version = (
             job.state, JobState.STOPPING, StopFor.PREEMPT, job.version + 1,
         )  # fmt: skip
         events.append(
             JobEvent(
                 job=job, number=job.version, kind=JobEventKind.STATE, old=old, new=job.state,
-                stop_for=job.stop_for, fence=job.fence, reason=reason, at=now,
+                stop_for=job.stop_for, fence=job.fence, reason=note.reason, data=note.data, at=now,
             )
         )  # fmt: skip
     JobEvent.objects.bulk_create(events)

@@ -15,7 +15,7 @@ from portal.accounts.models import Team, User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
 from scheduler import hints
-from scheduler.core.cycle.stop_reasons import StopReason
+from scheduler.core.stopping import StopReason
 from scheduler.core.types import Topology
 from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import DatasetFile, Job
@@ -24,7 +24,7 @@ from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import recommend
 from scheduler.services.jobs.dependencies import After, check_order, notes_on_order, store_order
 from scheduler.services.jobs.objectives import Objective, aim_of_request
-from scheduler.services.jobs.preemptions import note_preemptions
+from scheduler.services.jobs.preemptions import note_preemptions, stop_data
 from scheduler.services.jobs.priorities import check_class
 from scheduler.services.jobs.terms.closeness import check_closeness
 from scheduler.services.jobs.terms.run_limits import run_limit
@@ -262,7 +262,7 @@ def preempt_job(*, job: Job, stop_for: StopFor, now: datetime, reason: str, grac
     job = locked(job.pk)
     if job.state not in STOPPABLE:
         return job
-    return _stop(job, stop_for, now, reason, None, grace_s)
+    return _stop(job, stop_for, now, reason, None, stop_grace_s=grace_s)
 
 
 @transaction.atomic
@@ -273,15 +273,14 @@ def return_to_queue(*, job: Job, actor: User, now: datetime, note: str = "") -> 
     """
     require_admin(actor)
     reason = f"Preempted by an administrator: {note}" if note else "Preempted by an administrator."
-    job = _stop(locked(job.pk), StopFor.PREEMPT, now, reason, actor)
-    note_preemptions(reasons={job: StopReason.ADMINISTRATOR}, now=now)
+    why = StopReason.ADMINISTRATOR
+    job = _stop(locked(job.pk), StopFor.PREEMPT, now, reason, actor, data=stop_data(why))
+    note_preemptions(reasons={job: why}, now=now)
     audit(action="job preempted", actor=actor, target=job.pk, data={"note": note}, now=now)
     return job
 
 
-def _stop(
-    job: Job, stop_for: StopFor, now: datetime, reason: str, actor: User | None, grace_s: float | None = None
-) -> Job:
+def _stop(job: Job, stop_for: StopFor, now: datetime, reason: str, actor: User | None, **more: Any) -> Job:
     raised = job.state == JobState.STOPPING and stop_for is StopFor.CANCEL
     if job.state not in STOPPABLE and not raised:
         shown = public_state(JobState(job.state), job.stop_for)
@@ -292,5 +291,5 @@ def _stop(
         raise IllegalTransition(message, shown)
     return move_job(
         job=job, to=JobState.STOPPING, now=now, reason=reason, stop_for=stop_for, actor=actor,
-        stop_grace_s=grace_s,
+        **{"stop_grace_s": None, **more},
     )  # fmt: skip

@@ -44,6 +44,8 @@ def test_a_stop_for_a_job_that_goes_first_counts_under_its_policy(
     assert counted(client) == {}
     turn = preempting(victim_class=victim_class)
     assert counted(client) == {(policy, reason): 1}
+    assert turn.victim.events.get(new="stopping").data == {"stop_reason": reason}
+    assert turn.victim.decisions.get(verb="preempt").code == reason
     turn.node.end(turn.order, "stopped")
     settings.POLICY = "fifo"  # counted under the policy that was in force
     assert counted(client) == {(policy, reason): 1}
@@ -102,6 +104,7 @@ def test_an_administrators_stop_counts_apart(client: Client, db: None, settings:
     job, _ = running(world.fake_node(slots=1))
     return_to_queue(job=job, actor=world.admin(), now=database_now())
     assert counted(client) == {(settings.POLICY, "administrator"): 1}
+    assert job.events.get(new="stopping").data == {"stop_reason": "administrator"}
     assert_sound()
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from scheduler.core.handovers import Handover, handovers
+from scheduler.core.handovers import Handover, Why, handovers
 from scheduler.core.policies import LIVE, POLICIES
+from scheduler.core.stopping import SENTENCES, StopReason
 from scheduler.core.types import ClusterState, Plan, Preempt, Resize, Start
 from tests.scheduler.core.clusters import cluster_states, job, node, option, running
 from tests.scheduler.core.test_properties import random_clusters
@@ -26,8 +27,8 @@ def of(*actions: Start | Preempt | Resize) -> dict[str, Handover]:
 
 
 def test_a_victim_leaves_for_the_first_job_that_takes_one_of_its_gpus() -> None:
-    changes = of(Preempt("a", "why"), Start("c", ONE, (("n", 1),)), Start("d", ONE, (("n", 0),)))
-    assert changes["c"].victims == {"a": "why"}
+    changes = of(Preempt("a", StopReason.RANK), Start("c", ONE, (("n", 1),)), Start("d", ONE, (("n", 0),)))
+    assert changes["c"].victims == {"a": Why(StopReason.RANK, SENTENCES[StopReason.RANK])}
     assert (changes["d"].victims, changes["d"].held_by) == ({}, {"a"})
 
 
@@ -65,12 +66,19 @@ def test_a_job_that_shrinks_for_one_that_grows_moves_after_it() -> None:
     assert [change.takes.job for change in found] == ["b", "a"]
     assert (found[0].moving, found[0].evicted) == ({"a"}, False)
     assert (found[1].victims, found[1].evicted) == ({}, True)
-    assert "1 A100 GPU instead of 2 A100 GPUs" in found[1].why
+    why = found[1].why
+    assert why
+    assert why.reason is StopReason.RESIZE
+    assert "1 A100 GPU instead of 2 A100 GPUs" in why.said
+
+
+def test_a_job_that_goes_on_with_gpus_alike_says_that_it_moves() -> None:
+    assert of(Resize("b", ONE, (("m", 0),)))["b"].why == Why.of(StopReason.MOVE)
 
 
 def test_jobs_that_take_what_the_victims_of_another_leave_stand_beside_it() -> None:
     """Others that take free GPUs do not; one that takes what two leave stands beside the later one."""
-    stops = (Preempt("a", "why"), Preempt("b", "why"))
+    stops = (Preempt("a", StopReason.RANK), Preempt("b", StopReason.RANK))
     on = {"c": ("n", 0), "d": ("m", 0), "e": ("n", 2), "f": ("n", 1), "g": ("m", 1)}
     starts = [Start(job, ONE, (gpu,)) for job, gpu in on.items()]
     groups, _ = handovers(STATE, Plan((*stops, *starts, Start("h", TWO, (("n", 0), ("n", 2))))))
@@ -87,7 +95,7 @@ def test_a_job_that_has_already_what_it_is_given_is_left_alone() -> None:
 
 
 def test_a_stop_from_which_nobody_gains_is_told_apart() -> None:
-    stop = Preempt("a", "why")
+    stop = Preempt("a", StopReason.RANK)
     found, idle = handovers(STATE, Plan((stop,)))
     assert (list(found), idle) == ([], [stop])
 

@@ -9,7 +9,7 @@ import pytest
 from portal.clock import database_now
 from scheduler.errors import IllegalTransition, StaleJob
 from scheduler.models import Job, JobEvent
-from scheduler.services.jobs.transitions import move_job, preempt_all
+from scheduler.services.jobs.transitions import Note, move_job, preempt_all
 from scheduler.states import (
     BUDGETS,
     LIVE,
@@ -91,8 +91,8 @@ def test_jobs_are_stopped_together_as_they_are_one_by_one(old: JobState) -> None
     jobs, now = [world.job() for _ in range(3)], database_now()
     Job.objects.update(state=old, state_since=now - timedelta(seconds=50), shown_since=None, waited_s=7.0)
     one, *others = Job.objects.filter(pk__in=[job.pk for job in jobs])
-    move_job(job=one, to=JobState.STOPPING, stop_for=StopFor.PREEMPT, now=now, reason="x", stop_grace_s=None)
-    preempt_all(reasons=dict.fromkeys(others, "x"), now=now)
+    move_job(job=one, to=JobState.STOPPING, stop_for=StopFor.PREEMPT, now=now, reason="x", data={"y": 1})
+    preempt_all(notes=dict.fromkeys(others, Note("x", {"y": 1})), now=now)
     columns = ("state", "stop_for", "version", "state_since", "shown_since", "stop_grace_s")
     assert len({*Job.objects.values_list(*columns)}) == 1
     waited = list(Job.objects.values_list("waited_s", flat=True))
@@ -103,4 +103,4 @@ def test_jobs_are_stopped_together_as_they_are_one_by_one(old: JobState) -> None
     assert len({repr(event) for event in events}) == 1
     assert [(job.state, job.stop_for, job.version) for job in others] == [("stopping", "preempt", 2)] * 2
     with pytest.raises(StaleJob):
-        preempt_all(reasons={**dict.fromkeys(others, "x"), jobs[0]: "x"}, now=now)
+        preempt_all(notes=dict.fromkeys([*others, jobs[0]], Note("x", {})), now=now)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from portal.clock import database_now
+from scheduler.core.cycle.rounds import next_round
 from scheduler.core.policies import FIFO
-from scheduler.core.rounds import next_round
 from scheduler.core.types import ClusterState, Description, Plan
 from scheduler.loop import deciding
 from scheduler.loop.tick import tick
@@ -115,6 +115,7 @@ class _Stuck:
     name: str = "fifo"
     description: Description = FIFO.description
     preempts: bool = False
+    rules: None = None
     round_s: float | None = None
 
     def decide(self, state: ClusterState, now: float) -> Plan:

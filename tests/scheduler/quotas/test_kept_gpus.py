@@ -50,23 +50,23 @@ def guaranteed_to_others(taker: Job, admin: User) -> None:
 
 
 @pytest.mark.parametrize(
-    ("act", "waits"),
+    ("act", "waits", "why"),
     [
-        (held, WaitState.HELD),
-        (limited, WaitState.QUOTA_USER),
-        (all_limited, WaitState.QUOTA_USER),
-        (guaranteed_to_others, WaitState.QUOTA_TEAM),
+        (held, WaitState.HELD, "An administrator holds the job"),
+        (limited, WaitState.QUOTA_USER, "Its owner's limits were changed"),
+        (all_limited, WaitState.QUOTA_USER, "Its owner's limits were changed"),
+        (guaranteed_to_others, WaitState.QUOTA_TEAM, "The quota of a team was changed"),
     ],
 )
 def test_a_job_does_not_start_any_more_although_gpus_were_being_freed_for_it(
-    act: Callable[[Job, User], None], waits: WaitState
+    act: Callable[[Job, User], None], waits: WaitState, why: str
 ) -> None:
     turn, admin = preempting(), world.admin()
     act(turn.taker, admin)
     turn.node.end(turn.order, "stopped")
     tick()
     assert not PendingStart.objects.exists()
-    assert turn.taker.events.get(kind="reservation_over").reason
+    assert turn.taker.events.get(kind="reservation_over").reason.startswith(why)
     assert (world.state_of(turn.taker), turn.taker.wait_code) == ("queued", waits)
     assert_sound()
 

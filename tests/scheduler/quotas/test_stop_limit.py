@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.cycle.stop_reasons import OWED
 from scheduler.core.limits import Quota
 from scheduler.core.policies import POLICIES
 from scheduler.core.policies.parameters import parameters_of, with_parameters
 from scheduler.core.quotas.admission import decide
+from scheduler.core.stopping import StopReason
 from scheduler.core.types import Action, ClusterState, JobInfo, Policy, Preempt, Start, Wait
 from tests.harness.environment import examples
 from tests.scheduler.core import test_properties
@@ -66,7 +66,7 @@ def test_what_is_guaranteed_comes_back_whatever_the_limit(name: str) -> None:
     actions = decided(name, [*often, one("mine", gpus=4)], Quota(team="vision", guaranteed=4))
     assert isinstance(actions["mine"], Start)
     (gone,) = stopped(actions)
-    assert actions[gone] == Preempt(gone, OWED)
+    assert actions[gone] == Preempt(gone, StopReason.GUARANTEE)
 
 
 @pytest.mark.parametrize("name", BOUNDED)
@@ -93,7 +93,7 @@ def test_beyond_the_limit_jobs_are_stopped_for_a_guarantee_alone(name: str, stat
     plan = decide(bounded(name), state, 0.0)
     at_limit = {job.id for job in state.jobs if job.preemptions >= LIMIT}
     beyond = [action for action in plan.actions if isinstance(action, Preempt) and action.job in at_limit]
-    assert all(action.reason == OWED for action in beyond)
+    assert all(action.reason is StopReason.GUARANTEE for action in beyond)
     never = (replace(job, preemptible=job.preemptible and job.id not in at_limit) for job in state.jobs)
     without = decide(bounded(name), replace(state, jobs=tuple(never)), 0.0)
     starts = [{action.job for action in one.actions if isinstance(action, Start)} for one in (plan, without)]

@@ -7,10 +7,10 @@ from math import floor
 import pytest
 from hypothesis import given
 
-from scheduler.core.cycle.stop_reasons import NEEDED, OWED
 from scheduler.core.limits import Quota, UserLimit
 from scheduler.core.policies import POLICIES
 from scheduler.core.quotas.admission import decide
+from scheduler.core.stopping import StopReason
 from scheduler.core.types import Action, ClusterState, Preempt, Start, Wait
 from scheduler.states import WaitState
 from tests.scheduler.core.test_properties import random_clusters
@@ -49,7 +49,7 @@ def test_the_others_stay_that_need_not_go() -> None:
     holders[0] = held("large", "vision", 2, 0, since=-1e3)
     actions = decided([*holders, one("urgent", gpus=2, priority=2)], FOUR, policy="gavel")
     assert stopped(actions) == {"large"}
-    assert actions["large"] == Preempt("large", NEEDED)
+    assert actions["large"] == Preempt("large", StopReason.LIMIT)
 
 
 @pytest.mark.parametrize("policy", STOPS_OTHERS)
@@ -94,11 +94,11 @@ def test_for_whom_jobs_are_stopped_beside_the_policys_order(name: str, state: Cl
         if not isinstance(action, Preempt):
             continue
         gone = jobs[action.job]
-        if action.reason == OWED:
+        if action.reason is StopReason.GUARANTEE:
             assert any(
                 floor(job.priority) >= floor(gone.priority) and job.team != gone.team for job in starts
             )
-        if action.reason == NEEDED:
+        if action.reason is StopReason.LIMIT:
             assert any(
                 job.priority > gone.priority and (job.team == gone.team != "" or job.user == gone.user)
                 for job in starts

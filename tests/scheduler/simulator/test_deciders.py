@@ -38,6 +38,7 @@ class Plain:
     policy: Ranked
     name: str = "plain"
     preempts: bool = False
+    rules: None = None
     round_s: float | None = None
     description: Any = None
 
@@ -133,6 +134,7 @@ class Asked:
     policy: Policy
     name: str = "asked"
     preempts: bool = False
+    rules: None = None
     round_s: float | None = None
     description: Any = None
 

@@ -10,6 +10,7 @@ import pytest
 
 from scheduler.core.decisions.faults import faults
 from scheduler.core.policies import FIFO
+from scheduler.core.stopping import StopReason
 from scheduler.core.types import Action, ClusterState, Description, Plan, Preempt, Resize, Start
 from scheduler.loop import deciding
 from tests.scheduler.core.clusters import job, node, option, running
@@ -19,7 +20,7 @@ NEW, OLD = job("new", ONE, TWO), running("old", ONE, ("n", 2))
 FIRM = replace(running("firm", ONE, ("n", 3)), preemptible=False)
 OTHER = node("m", 2, model="L40S")
 STATE = ClusterState(jobs=(NEW, OLD, FIRM), nodes=(node("n", 2, total=4), OTHER, node("off", 1, ready=False)))
-STOP, START = Preempt("old", "for a test"), Start("new", ONE, (("n", 0),))
+STOP, START = Preempt("old", StopReason.RANK), Start("new", ONE, (("n", 0),))
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,9 @@ class Unheard:
         ((START, START), "two actions"),
         ((Start("old", ONE, (("n", 0),)),), "runs already"),
         ((Start("new", option(gpus=3), (("n", 0), ("n", 1), ("n", 2))),), "no such option"),
-        ((Preempt("new", "for a test"),), "does not run"),
+        ((Preempt("new", StopReason.RANK),), "does not run"),
         ((Resize("new", ONE, (("n", 0),)),), "does not run"),
-        ((Preempt("firm", "for a test"),), "may not be stopped"),
+        ((Preempt("firm", StopReason.RANK),), "may not be stopped"),
         ((Start("new", TWO, (("n", 0),)),), "takes 1 GPUs, and its option 2"),
         ((Start("new", TWO, (("n", 0), ("n", 0))),), "takes 1 GPUs, and its option 2"),
         ((Start("new", ONE, (("m", 0),)),), "of another model"),
@@ -63,6 +64,7 @@ class _Mistaken:
     name: str = "mistaken"
     description: Description = FIFO.description
     preempts: bool = False
+    rules: None = None
     round_s: float | None = None
 
     def decide(self, state: ClusterState, now: float) -> Plan:

@@ -25,7 +25,8 @@ from scheduler.core.divide import time_shares
 from scheduler.core.market.types import Acquire, MarketView, NodeTerms, Release, SlotOffer
 from scheduler.core.policies import LIVE, POLICIES, sia
 from scheduler.core.policies.parameters import with_parameters
-from scheduler.core.types import ClusterState, Plan, Resize, Start, Wait
+from scheduler.core.stopping import SENTENCES, StopReason
+from scheduler.core.types import ClusterState, Plan, Preempt, Resize, Start, Wait
 from scheduler.states import WaitState
 from tests.scheduler.core.clusters import cluster_states, job, node, option, running
 from tests.scheduler.core.decisions.kept import Kept
@@ -199,8 +200,11 @@ def test_records_of_the_first_layout_are_read() -> None:
     jobs[1]["holds"] = {**raw_value(runs.holds), "option": 0}
     old = altered(kept.packed, layout=1, jobs=jobs)
     assert PackedInput(old).given(kept.options).state == state
-    plan = Plan((Wait("a", WaitState.BUSY, "Wait."), Start("b", option(), (("n", 0),))), {"at": 1.0})
+    stop = Preempt("r", StopReason.GUARANTEE)
+    plan = Plan((stop, Wait("a", WaitState.BUSY, "Wait."), Start("b", option(), (("n", 0),))), {"at": 1.0})
     actions = [{"verb": type(one).__name__, **raw_value(one)} for one in plan.actions]
     raw = {"actions": actions, "memory": {"at": 1.0}}
+    assert unpack_plan(zlib.compress(json.dumps(raw).encode())) == plan
+    actions[0]["reason"] = SENTENCES[stop.reason]  # before reasons had words
     assert unpack_plan(zlib.compress(json.dumps(raw).encode())) == plan
     assert unpack_plan(pack_plan(plan)) == plan

@@ -12,6 +12,7 @@ from scheduler.core.decisions.news import news, news_said
 from scheduler.core.decisions.weighed import OptionFate, WeighedOption, weigh
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import with_parameters
+from scheduler.core.stopping import StopReason
 from scheduler.core.types import ClusterState, NodeInfo, Plan, Preempt, Resize, Start, Wait
 from scheduler.states import WaitState
 from tests.scheduler.core.clusters import cluster_states, job, node, option, running
@@ -85,7 +86,7 @@ def test_every_job_of_every_live_policy_can_be_explained(state: ClusterState) ->
 
 @pytest.mark.parametrize("facts", [{"w": ""}, {"w": "behind"}])
 def test_news_are_what_changes_something_and_what_newly_blocks(facts: dict[str, str]) -> None:
-    start, stop = Start("s", ONE, (("n", 0),)), Preempt("p", "others")
+    start, stop = Start("s", ONE, (("n", 0),)), Preempt("p", StopReason.RANK)
     wait, held = Wait("w", WaitState.BUSY, "Needs 1."), Wait("h", WaitState.OPTIONS, "not yet")
     plan = Plan((stop, start, wait, held))
     assert news(plan, {**facts, "h": ""}) == [stop, start, wait]
