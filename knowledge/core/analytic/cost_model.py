@@ -134,9 +134,7 @@ def memory(c: ConfigTable) -> Memory:
     cached = np.where(c.cpu, 0.0, passing + CACHED_SHARE * (kept + logits))
     # A step's copies come when activations and logits are gone, and take their blocks, as a start's do.
     blocks = forward + logits + cached
-    of_step = gathered.of_step(c, stored) - gathered.blocks_for_copies(c, blocks, states / c.shards)
-    of_start = gathered.of_start(c) - (gradients + states) / c.shards - blocks
-    copies = np.maximum(of_step, of_start)
+    rest = (blocks, gradients / c.shards, states / c.shards)
     context = np.where(c.cpu, CPU_CONTEXT_BYTES, CONTEXT_BYTES + CONTEXT_SHARE * c.memory)
     whole = Memory(
         weights=(weights + held_weights.of_towers(c)) / c.shards + held_weights.of_scales(c),
@@ -147,7 +145,7 @@ def memory(c: ConfigTable) -> Memory:
         adapters=_adapter_bytes(c) * c.lora_parameters,
         cached=cached,
         gathered=gathered.of_all(c),
-        copies=np.maximum(0.0, copies),
+        copies=gathered.of_copies(c, gathered.of_step(c, stored), rest),
         context=context,
         communicators=gathered.of_communicators(c, context),
     )

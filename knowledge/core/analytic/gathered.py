@@ -52,9 +52,21 @@ def of_start(c: ConfigTable) -> Array:
     """Bytes that the allocator keeps of how FSDP sharded the largest unit, (n,).
 
     When a model is wrapped, each unit lies on the GPU as it was, as one flat tensor, and padded
-    (`FlatParamHandle`); activations take its blocks later. Our trainer's FSDP2 makes no flat tensors.
+    (`FlatParamHandle`); activations take its blocks later. Where shards are float32 beside a computation in
+    16 bits, each unit is made whole in float32 once more, for whoever asks for it so
+    (`_full_prec_full_param_padded`). Our trainer's FSDP2 makes no flat tensors.
     """
-    return np.where(c.ours, 0.0, 3.0 * np.maximum(_layer(c), _root(c)))
+    tensors = np.where(_upcasts(c), 5.0, 3.0)  # as wide as the computation
+    return np.where(c.ours, 0.0, tensors * np.maximum(_layer(c), _root(c)))
+
+
+def of_narrow_shards(c: ConfigTable) -> Array:
+    """Bytes of the blocks that shards in 16 bits left, (n,).
+
+    Accelerate made float32 of them. They are as small as a layer's shard, so that next to nothing of
+    activations and logits fits into them.
+    """
+    return np.where(_upcasts(c), 2.0 * c.parameters / c.shards, 0.0)
 
 
 def of_whole_gradients(c: ConfigTable) -> Array:
@@ -88,6 +100,21 @@ def blocks_for_copies(c: ConfigTable, blocks: Array, states: Array | float) -> A
     return np.where(_sharded(c), np.maximum(0.0, blocks - states), blocks)
 
 
+def of_copies(c: ConfigTable, of_step: Array, of_rest: tuple[Array, Array, Array]) -> Array:
+    """Bytes of a step's copies, or of what the start left, (n,).
+
+    Paged states are no blocks of the allocator, so nothing but activations takes what is left of the start;
+    where it is a step's states that are made there, they take all of it.
+
+    of_rest: blocks of activations and logits, gradients and states, bytes of one GPU.
+    """
+    blocks, gradients, states = of_rest
+    made_there = np.where(c.paged, 0.0, gradients + states)
+    copies = np.maximum(of_step - blocks_for_copies(c, blocks, states), of_start(c) - made_there - blocks)
+    found: Array = np.maximum(0.0, copies) + np.where(c.paged, of_narrow_shards(c), 0.0)
+    return found
+
+
 def of_communicators(c: ConfigTable, context: Array) -> Array:
     """Return the bytes of NCCL's communicators, (n,).
 
@@ -95,6 +122,12 @@ def of_communicators(c: ConfigTable, context: Array) -> Array:
     channels in a ring and two directions of a tree are 0.69 GB).
     """
     found: Array = _groups(c) * context + _peers(c) * PEER_CHANNELS * CHANNEL_BYTES
+    return found
+
+
+def _upcasts(c: ConfigTable) -> Mask:
+    """Whether Accelerate makes float32 of shards in 16 bits."""
+    found: Mask = _sharded(c) & ~c.adapter & ~c.float32 & ~c.ours & (c.state_bytes == 16)
     return found
 
 

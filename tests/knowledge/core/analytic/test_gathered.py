@@ -114,3 +114,46 @@ def test_experts_lie_on_as_many_gpus_as_share_them() -> None:
     rest = c.parameters - c.apart
     assert held == pytest.approx(2 * (rest / 4 + c.apart / degrees))
     assert c.apart[0] / c.parameters[0] == pytest.approx(0.915, abs=0.01)
+
+
+MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
+GRANITE = "ibm-granite/granite-3.1-8b-instruct"
+
+
+@pytest.mark.parametrize(
+    ("model", "gpus", "tokens", "measured_gib"),
+    [
+        (LLAMA.model_name, 4, 2048, 51.1),
+        (LLAMA.model_name, 8, 1024, 34.3),
+        (LLAMA.model_name, 32, 1024, 19.8),
+        (GRANITE, 16, 1024, 13.9),
+        (GRANITE, 32, 1024, 9.6),
+        (GRANITE, 8, 32_768, 60.0),
+        (MIXTRAL, 32, 512, 50.9),
+        (MIXTRAL, 32, 2048, 50.5),
+    ],
+)
+def test_what_the_start_left_stays_beside_paged_states(
+    model: str, gpus: int, tokens: int, measured_gib: float
+) -> None:
+    """Peaks of LLMFineTuningBench, which small samples do not change."""
+    c = columns(
+        [replace(LLAMA, model_name=model, number_gpus=gpus, number_nodes=max(1, gpus // 8),
+                 tokens_per_sample=tokens, optimizer_state="paged-adamw-fp32")], CATALOGUE
+    )  # fmt: skip
+    assert cost_model.memory(c).total[0] / 2**30 == pytest.approx(measured_gib, rel=0.05)
+
+
+def test_the_start_makes_units_whole_in_both_widths_where_shards_are_float32() -> None:
+    states = ("adamw-bf16", "adamw-fp32", "paged-adamw-fp32")
+    several = columns([replace(LLAMA, optimizer_state=x) for x in states] + [OURS], CATALOGUE)
+    embeddings = 2 * 128_256 * 4096  # and head
+    assert gathered.of_start(several) == pytest.approx(np.array([6, 10, 10, 0]) * embeddings, rel=1e-3)
+    assert gathered.of_narrow_shards(several) / 1e9 == pytest.approx([0.0, 2.01, 2.01, 0.0], abs=0.01)
+
+
+def test_a_step_s_states_take_what_the_start_left_unless_they_are_paged() -> None:
+    c = columns([replace(LLAMA, optimizer_state=x) for x in ("adamw-fp32", "paged-adamw-fp32")], CATALOGUE)
+    start, small, large = gathered.of_start(c), np.full(2, 1e9), np.full(2, 1e11)
+    held, paged = gathered.of_copies(c, np.zeros(2), (small, large, large))
+    assert (held, paged) == (0.0, (start - small + gathered.of_narrow_shards(c))[1])
