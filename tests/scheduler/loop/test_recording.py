@@ -112,7 +112,7 @@ def test_a_decision_that_takes_several_ticks_is_kept_once(settings: Any) -> None
 def test_a_stop_and_the_start_it_is_for_are_one_decision() -> None:
     choose("las")
     turn = preempting()
-    assert {("start", "", turn.taker.pk), ("preempt", "", turn.victim.pk)} <= {*verbs()}
+    assert {("start", "", turn.taker.pk), ("preempt", "rank", turn.victim.pk)} <= {*verbs()}
     assert DecisionJob.objects.get(verb="preempt").decision.policy == "las"
     assert replayed(all=True).endswith("all identical.\n")
 
