@@ -18,9 +18,8 @@ from scheduler.errors import CannotPlace, StaleJob
 from scheduler.loop import leadership
 from scheduler.loop.budget import TickBudget
 from scheduler.models import Epoch, Job
-from scheduler.services.jobs.attempts import require_as_decided, start_attempt
 from scheduler.services.jobs.hand_over import hand_over, release_gpus
-from scheduler.services.jobs.transitions import locked
+from scheduler.services.jobs.starts import OF_A_START, Placed, held_jobs, require_as_decided, start_attempts
 from scheduler.services.markets.decisions import keep_market_decisions
 from scheduler.services.markets.orders import take_orders
 from scheduler.states import JobState, WaitState
@@ -46,25 +45,28 @@ def apply(epoch: Epoch, state: ClusterState, plan: Plan, policy: str, now: datet
         with leadership.row(epoch, nodes=str(len(plan.nodes))):
             take_orders(actions=plan.nodes, now=now)
             keep_market_decisions(state=state, memory=plan.memory, now=now)
-    started, whole, budget = 0, True, TickBudget()
+    whole, budget = True, TickBudget()
+    starts = _Starts(epoch, budget, now)
     groups, idle = handovers(state, plan)
     for changes in groups:
+        hands_over = changes[0].moves or changes[0].held_by
+        if hands_over or starts.fill_the_tick:
+            starts.begin()
         if not budget.allows():
             whole = False
             break
-        first = changes[0]
-        if first.moves or first.held_by:
+        if hands_over:
             budget.spend(_hand_over(epoch, changes, policy, now))
-        elif _start(epoch, first.takes, now):
-            started += 1
-            budget.spend()
+        else:
+            starts.gathered[changes[0].takes.job] = changes[0].takes
+    starts.begin()
     for stop in idle:
         whole = whole and budget.allows()
         if whole:
             _stop(epoch, stop, policy, now)
             budget.spend()
     _explain(epoch, [action for action in plan.actions if isinstance(action, Wait)])
-    return Applied(started, whole)
+    return Applied(starts.begun, whole)
 
 
 def wait_for_the_round(epoch: Epoch, policy: Policy) -> int:
@@ -80,18 +82,42 @@ def wait_for_the_round(epoch: Epoch, policy: Policy) -> int:
     return waiting.count()
 
 
-def _start(epoch: Epoch, action: Start | Resize, now: datetime) -> bool:
-    with leadership.row(epoch, job=action.job):
-        try:
-            job = locked(action.job)
-            require_as_decided(job, action.option)
-            start_attempt(job=job, option=action.option, gpus=action.gpus, now=now)
-        except (CannotPlace, StaleJob) as changed:
+class _Starts:
+    """Starts on free GPUs, gathered so that they begin together."""
+
+    def __init__(self, epoch: Epoch, budget: TickBudget, now: datetime) -> None:
+        self.epoch, self.budget, self.now = epoch, budget, now
+        self.gathered: dict[str, Start | Resize] = {}  # by job
+        self.begun = 0
+
+    @property
+    def fill_the_tick(self) -> bool:
+        return len(self.gathered) >= self.budget.room
+
+    def begin(self) -> None:
+        """Those that are refused leave their place in the tick to others."""
+        begun = leadership.together(self.epoch, list(self.gathered), self._start, self.budget.allows)
+        self.gathered = {}
+        self.begun += begun
+        self.budget.spend(begun)
+
+    def _start(self, names: Sequence[str]) -> int:
+        jobs, placed = held_jobs(names, *OF_A_START), []
+        refused: dict[str, Exception] = {}
+        for name in names:
+            action = self.gathered[name]
+            try:
+                if name not in jobs:
+                    raise CannotPlace(f"Job {name} is gone.")
+                require_as_decided(jobs[name], action.option)
+                placed.append(Placed(jobs[name], action.option, action.gpus))
+            except CannotPlace as changed:
+                refused[name] = changed
+        attempts, others = start_attempts(placed=placed, now=self.now)
+        for name, why in (*refused.items(), *((job.pk, why) for job, why in others.items())):
             # The rows moved on since the snapshot; the next tick decides anew.
-            log.info("start not applied", extra={"job": action.job, "reason": str(changed)})
-        else:
-            return True
-    return False
+            log.info("start not applied", extra={"job": name, "reason": str(why)})
+        return len(attempts)
 
 
 def _hand_over(epoch: Epoch, changes: Sequence[Handover], policy: str, now: datetime) -> int:

@@ -22,7 +22,12 @@ class TickBudget:
 
     def allows(self) -> bool:
         """Whether there is room for one more."""
-        return self._left > 0 and time.monotonic() < self._until
+        return self.room > 0
+
+    @property
+    def room(self) -> int:
+        """How many more changes there is room for."""
+        return self._left if time.monotonic() < self._until else 0
 
     def spend(self, changes: int = 1) -> None:
         """Count changes that were made.

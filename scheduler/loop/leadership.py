@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -71,6 +71,31 @@ def row(epoch: Epoch, *expected: type[Exception], **ids: str) -> Iterator[None]:
         raise
     except Exception:
         log.exception("a row was left as it is", extra=ids)
+
+
+def together(
+    epoch: Epoch, jobs: Sequence[str], act: Callable[[Sequence[str]], int], allows: Callable[[], bool]
+) -> int:
+    """Act on jobs in one transaction of the tick; return the sum of the answers.
+
+    Where that fails each has a transaction of its own, as long as the tick allows for more, so that none
+    holds up others. Raises SchedulerReplaced, and OperationalError when the database itself is away.
+    """
+    if len(jobs) > 1:
+        try:
+            with transaction.atomic():
+                hold(epoch)
+                return act(jobs)
+        except (SchedulerReplaced, OperationalError):
+            raise
+        except Exception:
+            log.info("jobs are looked at one by one", exc_info=True)
+    done = 0
+    for job in jobs:
+        if len(jobs) == 1 or allows():
+            with row(epoch, job=job):
+                done += act([job])
+    return done
 
 
 def release(epoch: Epoch) -> None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from knowledge.core.domain.types import Option
 from portal.clock import database_now
-from scheduler.errors import CannotPlace, StaleJob
+from scheduler.errors import CannotPlace
 from scheduler.loop import leadership
 from scheduler.loop.budget import TickBudget
 from scheduler.loop.options.option_cache import options_kept_for
@@ -21,9 +22,15 @@ from scheduler.models import Allocation, Epoch, Job, PendingGpu, PendingStart
 from scheduler.selectors.checkpoints import only_nodes
 from scheduler.selectors.nodes import trusted_since
 from scheduler.selectors.policy import chosen_at
-from scheduler.services.jobs.attempts import hold_ready_nodes, start_attempt
 from scheduler.services.jobs.hand_over import explain_pending, gpu_ids, let_lapse
-from scheduler.services.jobs.transitions import locked
+from scheduler.services.jobs.starts import (
+    OF_A_START,
+    Placed,
+    held_jobs,
+    ready_nodes,
+    require_nodes,
+    start_attempts,
+)
 from scheduler.states import JobState, NodeState, WaitState
 
 OF_GPU = (
@@ -84,14 +91,11 @@ def settle_pending(epoch: Epoch, now: datetime) -> int:
         return 0
     started, budget, since = 0, TickBudget(), chosen_at()
     waiting = _still_waiting(known, now)
-    due = [start.pk for start in known if start.pk not in waiting or _is_outdated(start, since)]
-    starts = PendingStart.objects.filter(pk__in=due).order_by("made_at", "pk")
-    for start in starts.prefetch_related("gpus__gpu") if due else ():
-        if not budget.allows():
-            break
-        with leadership.row(epoch, job=start.job_id):
-            started += _settle(start, since, now)
-            budget.spend()
+    due = [start.job_id for start in known if start.pk not in waiting or _is_outdated(start, since)]
+    while due and (room := budget.room):
+        some, due = due[:room], due[room:]
+        started += leadership.together(epoch, some, partial(_settle, since=since, now=now), budget.allows)
+        budget.spend(len(some))
     return started
 
 
@@ -129,51 +133,64 @@ def _is_outdated(start: PendingStart | PendingColumns, policy_since: datetime | 
     return bool(policy_since and start.made_at <= policy_since)
 
 
-def _settle(start: PendingStart, policy_since: datetime | None, now: datetime) -> bool:
-    """Returns whether the job started."""
-    job = locked(start.job_id)
-    over = "Another policy was chosen." if _is_outdated(start, policy_since) else ""
-    if over := over or _why_over(job, start, now):
-        let_lapse(start=start, reason=over, now=now)
-        return False
-    if job.state != JobState.QUEUED or _held_by(start):
-        explain_pending(start)
-        return False
+def _settle(names: Sequence[str], since: datetime | None, now: datetime) -> int:
+    """Returns how many of the jobs started."""
+    facts, ready = _Facts(names, now), list[PendingStart]()
+    for start in facts.starts:
+        if over := "Another policy was chosen." if _is_outdated(start, since) else facts.why_over(start):
+            let_lapse(start=start, reason=over, now=now)
+        elif facts.may_begin(start):
+            ready.append(start)
+        else:
+            explain_pending(start)
     now = database_now()  # not before the GPUs were seen free: no allocation begins before the last one ended
-    try:
-        start_attempt(job=job, option=start.promised, gpus=gpu_ids(start), now=now)
-    except (CannotPlace, StaleJob) as changed:
-        let_lapse(start=start, reason=str(changed), now=now)
-        return False
-    return True
+    placed = [Placed(facts.jobs[start.job_id], start.promised, gpu_ids(start)) for start in ready]
+    attempts, refused = start_attempts(placed=placed, now=now)
+    for start in ready:
+        if changed := refused.get(facts.jobs[start.job_id]):
+            let_lapse(start=start, reason=str(changed), now=now)
+    return len(attempts)
 
 
-def _why_over(job: Job, start: PendingStart, now: datetime) -> str:
-    """Why the job cannot start there any more; empty while it can."""
-    gpus = gpu_ids(start)
-    if job.state != JobState.QUEUED and not job.preempting:
-        return f"The job is {job.state} by now."
-    if job.state == JobState.QUEUED and job.wait_code == WaitState.OPTIONS:
-        return "The job waits for another configuration."
-    if start.expires_at < now:
-        return start.why_over or "Its GPUs did not become free in time."
-    if len(gpus) != start.promised.gpus:
-        return "A GPU that was kept for it is gone."
-    nodes = {node for node, _ in gpus}
-    try:
-        hold_ready_nodes(sorted(nodes), start.promised, now)
-    except CannotPlace as changed:
-        return str(changed)
-    if job.state == JobState.QUEUED and _is_elsewhere(job, nodes):
-        return "Its last checkpoint lies on another node alone."
-    return ""
+class _Facts:
+    """The rows on which pending starts depend.
 
+    Jobs, then nodes are held until the transaction ends.
+    """
 
-def _is_elsewhere(job: Job, nodes: Iterable[str]) -> bool:
-    only = only_nodes(Job.objects.filter(pk=job.pk)).get(job.pk)
-    return only is not None and {*nodes} != {only}
+    def __init__(self, names: Sequence[str], now: datetime) -> None:
+        self.now = now
+        self.jobs = held_jobs(names, *OF_A_START)
+        rows = PendingStart.objects.filter(job__in=self.jobs).order_by("made_at", "pk")
+        self.starts = list(rows.prefetch_related("gpus__gpu"))  # whoever gives one up holds its job as well
+        self.nodes = ready_nodes({node for start in self.starts for node, _ in gpu_ids(start)}, now)
+        kept = [kept.gpu_id for start in self.starts for kept in start.gpus.all()]
+        held = Allocation.objects.filter(gpu__in=kept, released_at__isnull=True)
+        self.held = set(held.values_list("gpu_id", flat=True))
+        self.pinned = only_nodes(Job.objects.filter(pk__in=self.jobs))
 
+    def why_over(self, start: PendingStart) -> str:
+        """Why the job cannot start there any more; empty while it can."""
+        job, gpus = self.jobs[start.job_id], gpu_ids(start)
+        if job.state != JobState.QUEUED and not job.preempting:
+            return f"The job is {job.state} by now."
+        if job.state == JobState.QUEUED and job.wait_code == WaitState.OPTIONS:
+            return "The job waits for another configuration."
+        if start.expires_at < self.now:
+            return start.why_over or "Its GPUs did not become free in time."
+        if len(gpus) != start.promised.gpus:
+            return "A GPU that was kept for it is gone."
+        nodes = {node for node, _ in gpus}
+        try:
+            require_nodes(self.nodes, nodes, start.promised)
+        except CannotPlace as changed:
+            return str(changed)
+        only = self.pinned.get(job.pk)
+        if job.state == JobState.QUEUED and only is not None and nodes != {only}:
+            return "Its last checkpoint lies on another node alone."
+        return ""
 
-def _held_by(start: PendingStart) -> bool:
-    kept = [kept.gpu_id for kept in start.gpus.all()]
-    return Allocation.objects.filter(gpu__in=kept, released_at__isnull=True).exists()
+    def may_begin(self, start: PendingStart) -> bool:
+        """Does the job wait, and are all its GPUs free?"""
+        is_held = any(kept.gpu_id in self.held for kept in start.gpus.all())
+        return self.jobs[start.job_id].state == JobState.QUEUED and not is_held

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from django.db.models import Q, QuerySet
 
 from scheduler.models import Checkpoint, Job
@@ -17,17 +19,21 @@ def _within_reach() -> QuerySet[Checkpoint]:
 
 
 def resumable(job: Job) -> Checkpoint | None:
-    """Return the furthest registered checkpoint of a job.
+    """The furthest registered checkpoint of a job."""
+    return furthest([job]).get(job.pk)
+
+
+def furthest(jobs: Collection[Job]) -> dict[str, Checkpoint]:
+    """The furthest registered checkpoint of each job that has any; one query.
 
     The portal's copy wins over a node's of the same step.
     """
-    found = list(_within_reach().filter(job=job).order_by("-step"))
-    if not found:
-        return None
-    return min(
-        (checkpoint for checkpoint in found if checkpoint.step == found[0].step),
-        key=lambda checkpoint: checkpoint.node_id is not None,
-    )
+    found: dict[str, Checkpoint] = {}
+    for one in _within_reach().filter(job__in=jobs).order_by("step", "pk"):
+        known = found.get(one.job_id)
+        if known is None or known.step < one.step or known.node_id is not None:
+            found[one.job_id] = one
+    return found
 
 
 def only_nodes(jobs: QuerySet[Job]) -> dict[str, str]:

@@ -32,8 +32,8 @@ from scheduler.core.types import Start
 from scheduler.loop import snapshot
 from scheduler.models import Attempt, Claim, Job
 from scheduler.selectors.policy import current_policy
-from scheduler.services.jobs.attempts import start_attempt
 from scheduler.services.jobs.recommend import current_recommender, options_digest, options_for
+from scheduler.services.jobs.starts import start_attempt
 from scheduler.services.jobs.transitions import locked, move_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.services.sync.claims import take_state

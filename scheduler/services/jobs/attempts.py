@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
-from knowledge.catalogue.portal_catalogue import known_model
-from knowledge.core.domain.option_json import option_json, read_option
-from knowledge.core.domain.types import Option, Source
-from knowledge.core.domain.wording import rough_time
-from knowledge.core.recommend.duration import at_level
+from knowledge.core.domain.option_json import read_option
 from scheduler import hints
-from scheduler.core.handovers import by_node
 from scheduler.core.market.types import NodeTerms
-from scheduler.core.placement.levels import Closeness, TopologyLevel, closeness, reached
-from scheduler.core.remaining_time import promised_remaining
-from scheduler.core.types import GpuId, Topology
-from scheduler.errors import CannotPlace
-from scheduler.models import Allocation, Attempt, Claim, Gpu, Job, Node, PendingStart
-from scheduler.selectors.checkpoints import resumable
-from scheduler.selectors.cluster.sites import sites_of
-from scheduler.selectors.figures.promise import promised_elsewhere
-from scheduler.selectors.nodes import trusted_since
+from scheduler.models import Allocation, Attempt, Job
 from scheduler.services.fair_shares import charge
 from scheduler.services.jobs.executions import record
 from scheduler.services.jobs.preemptions import note_lost_work, why_it_waits
-from scheduler.services.jobs.terms.run_limits import fail_at_limit, is_used_up, stops_at
+from scheduler.services.jobs.terms.run_limits import fail_at_limit, is_used_up
 from scheduler.services.jobs.transitions import locked, move_job
 from scheduler.states import (
     BUDGETS,
@@ -39,7 +25,6 @@ from scheduler.states import (
     UNLIMITED,
     Budget,
     JobState,
-    NodeState,
     Outcome,
     StopFor,
     WaitState,
@@ -47,137 +32,6 @@ from scheduler.states import (
 from trainer.protocol import Phase
 
 log = logging.getLogger(__name__)
-
-
-def _elsewhere(promised: Option | None, option: Option) -> str:
-    """Say that a job is placed elsewhere than promised at submission.
-
-    The sentence is empty if it is not.
-    """
-    first = promised_elsewhere(promised, option)
-    if first is None or option.source is Source.DEFAULT:
-        return ""
-    here, there = (rough_time(one.duration_s.value) for one in (option, first))
-    return (
-        f" It runs on {option.gpus} × {option.gpu_model} and should take {here};"
-        f" promised at submission were {first.gpus} × {first.gpu_model} and {there}."
-    )
-
-
-@transaction.atomic
-def start_attempt(*, job: Job, option: Option, gpus: Sequence[GpuId], now: datetime) -> Attempt:
-    """Give a queued job these GPUs.
-
-    Attempt, claims and allocations are made in one transaction. Raises CannotPlace when a row
-    is no longer as the decision saw it, StaleJob if the job has moved since it was read.
-    """
-    if job.state != JobState.QUEUED:
-        raise CannotPlace(f"Job {job.pk} is no longer queued.")
-    indices = by_node(gpus)
-    if len(indices) != option.nodes or len({len(share) for share in indices.values()}) != 1:
-        raise CannotPlace(f"{option.key} takes equal shares of {option.nodes} nodes.")
-    names = hold_ready_nodes(sorted(indices), option, now)
-    PendingStart.objects.filter(job=job).delete()
-    wanted = closeness(Topology(job.topology), job.topology_level, option)
-    level = _level(gpus, wanted)
-    if level is not None:
-        option = at_level(option, level.word, known_model(job.model))
-    checkpoint = resumable(job)
-    resume_step = checkpoint.step if checkpoint else 0
-    began_at, model = now.timestamp(), known_model(job.model)
-    attempt = Attempt.objects.create(
-        job=job,
-        fence=job.fence + 1,
-        option=option_json(option),
-        resume_from=checkpoint,
-        resume_step=resume_step,
-        created_at=now,
-        stops_at=stops_at(job, now),
-        link_level=level,
-        asked_level=None if wanted.topology is Topology.NONE else wanted.level,
-        progress=promised_remaining(
-            option, model, began_at=began_at, step=resume_step, total_steps=job.total_steps
-        ).as_json(),
-    )
-    for rank, node_id in enumerate(sorted(indices)):
-        _claim(attempt, node_id, rank, indices[node_id], now)
-    move_job(
-        job=job,
-        to=JobState.ASSIGNED,
-        now=now,
-        reason=f"Placed on {', '.join(names)}.{_elsewhere(job.promised, option)}",
-        data={"attempt": str(attempt.pk), "option": option.key, "gpus": [list(gpu) for gpu in gpus]},
-        fence=attempt.fence,
-        reload=False,
-        binding=option_json(option),
-        wait_code="",
-        wait_text="",
-    )
-    return attempt
-
-
-def require_as_decided(job: Job, option: Option) -> None:
-    """Raise CannotPlace if the job is held by now, or has no such option any more."""
-    if job.held_at:
-        raise CannotPlace(f"An administrator holds job {job.pk} by now.")
-    known = [*job.options, *([job.binding] if job.binding else [])]
-    if option not in map(read_option, known):
-        raise CannotPlace(f"Job {job.pk} has other options by now.")
-
-
-def _level(gpus: Sequence[GpuId], wanted: Closeness) -> TopologyLevel | None:
-    """How close the GPUs lie. Raises CannotPlace if closer ones are required by now."""
-    several = {node for node, indices in by_node(gpus).items() if len(indices) > 1}
-    level = reached(sites_of(several), gpus)  # no query where each is alone
-    if level is not None and level < wanted.required:
-        raise CannotPlace("The job requires GPUs that lie closer together by now.")
-    return level
-
-
-def hold_ready_nodes(node_ids: Collection[str], option: Option, now: datetime) -> list[str]:
-    """Return the names of the nodes, which are held.
-
-    They stay ready, at a price that the option allows, until the transaction ends. Raises
-    CannotPlace.
-    """
-    ready = ready_nodes(node_ids, now)
-    require_nodes(ready, node_ids, option)
-    return [node.name for node in ready.values()]
-
-
-def ready_nodes(node_ids: Collection[str], now: datetime) -> dict[str, Node]:
-    """Those of the nodes that are ready, held in one order until the transaction ends."""
-    ready = Node.objects.select_for_update().filter(
-        pk__in=node_ids, state=NodeState.READY, last_seen_at__gte=trusted_since(now)
-    )
-    return {node.pk: node for node in ready.order_by("pk").only("name", "price_per_gpu_hour")}
-
-
-def require_nodes(ready: Mapping[str, Node], node_ids: Iterable[str], option: Option) -> None:
-    """Raise CannotPlace if a node is not ready, or dearer than the option allows."""
-    limit = option.price_per_gpu_hour
-    for node_id in node_ids:
-        node = ready.get(node_id)
-        if node is None:
-            raise CannotPlace("A chosen node is no longer ready.")
-        if limit is not None and node.price_per_gpu_hour > limit:
-            raise CannotPlace("A chosen node has become dearer.")
-
-
-def _claim(attempt: Attempt, node_id: str, rank: int, indices: list[int], now: datetime) -> None:
-    claim = Claim.objects.create(attempt=attempt, node_id=node_id, rank=rank)
-    rows = Gpu.objects.filter(node=node_id, index__in=indices).values_list("pk", "pending")
-    if len(rows) != len(indices):
-        raise CannotPlace(f"Node {node_id} no longer has these GPUs.")
-    if any(kept for _, kept in rows):
-        raise CannotPlace(f"A GPU of node {node_id} is kept for another job.")
-    try:
-        with transaction.atomic():
-            Allocation.objects.bulk_create(
-                Allocation(claim=claim, gpu_id=gpu, allocated_at=now) for gpu, _ in rows
-            )
-    except IntegrityError as held:
-        raise CannotPlace(f"A GPU of node {node_id} is held by another job.") from held
 
 
 @transaction.atomic

@@ -8,46 +8,37 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import reduce
-from operator import or_
 from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, FilteredRelation, Q
+from django.db.models import F
 
 from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Option
-from scheduler.core.handovers import Handover, Why, by_node
+from scheduler.core.handovers import Handover, Why
 from scheduler.core.stopping import StopReason
 from scheduler.core.types import GpuId
 from scheduler.errors import CannotPlace
-from scheduler.models import Attempt, Gpu, Job, PendingGpu, PendingStart
-from scheduler.services.jobs.attempts import ready_nodes, require_as_decided, require_nodes
+from scheduler.models import Attempt, Job, PendingGpu, PendingStart
 from scheduler.services.jobs.preemptions import GPUS_ARE_KEPT, note_preemptions, stop_data
-from scheduler.services.jobs.transitions import Note, locked, note_all, note_job, preempt_all
-from scheduler.states import STOPPABLE, JobEventKind, JobState, WaitState
+from scheduler.services.jobs.starts import (
+    GpuNow,
+    gpus_now,
+    held_jobs,
+    ready_nodes,
+    require_as_decided,
+    require_nodes,
+)
+from scheduler.services.jobs.transitions import Note, locked, move_all, note_all, note_job
+from scheduler.states import STOPPABLE, JobEventKind, JobState, StopFor, WaitState
 
 NO_REASON: dict[str, Any] = {"wait_code": "", "wait_text": ""}
 COLUMNS = ("state", "stop_for", "version", "fence", "options", "binding", "held_at")  # as far as is asked
 SPARE_S = 60.0  # beyond the longest stop: a pending start that is older lapses
 log = logging.getLogger(__name__)
-
-
-class _Wanted(NamedTuple):
-    """A GPU that a job is to take, as it is now.
-
-    place: its index on its node. kept: for another job. holder: the job that holds it.
-    """
-
-    pk: int
-    node_id: str
-    place: int
-    node: str
-    kept: int | None
-    holder: str | None
 
 
 class _Stop(NamedTuple):
@@ -65,7 +56,7 @@ class _Kept(NamedTuple):
 
     taker: Job
     option: Option
-    gpus: list[_Wanted]
+    gpus: list[GpuNow]
 
 
 @transaction.atomic(savepoint=False)
@@ -103,10 +94,11 @@ class _AtOnce:
 
     def __init__(self, changes: Sequence[Handover], now: datetime) -> None:
         takers = {change.takes.job for change in changes}
-        self.jobs = _held_rows(takers.union(*(change.held_by.union(change.victims) for change in changes)))
+        concerned = takers.union(*(change.held_by.union(change.victims) for change in changes))
+        self.jobs = held_jobs(concerned, *COLUMNS)
         gpus = {gpu for change in changes for gpu in change.takes.gpus}
         self.nodes = ready_nodes({node for node, _ in gpus}, now)
-        self.gpus = _as_they_are(gpus)
+        self.gpus = gpus_now(gpus)
         waiting = PendingStart.objects.filter(job__in=takers)
         self.waits = set(waiting.values_list("job", flat=True))  # jobs for which other GPUs are kept
         self.stops: dict[Job, _Stop] = {}
@@ -140,7 +132,7 @@ class _AtOnce:
         if taker.state == JobState.QUEUED:
             require_as_decided(taker, change.takes.option)
 
-    def _wanted(self, taker: Job, wanted: Sequence[GpuId]) -> list[_Wanted]:
+    def _wanted(self, taker: Job, wanted: Sequence[GpuId]) -> list[GpuNow]:
         """The GPUs in order. Raises CannotPlace if one is gone, or kept."""
         gpus = [self.gpus[gpu] for gpu in sorted(wanted) if gpu in self.gpus]
         if len(gpus) != len(wanted):
@@ -154,24 +146,6 @@ class _AtOnce:
     def _leaves(self, job_id: str) -> bool:
         job = self.jobs.get(job_id)
         return job is not None and (job.state == JobState.STOPPING or job in self.stops)
-
-
-def _held_rows(ids: Iterable[str]) -> dict[str, Job]:
-    """Return the jobs, held in one order.
-
-    So two that need the same never wait for each other.
-    """
-    rows = Job.objects.select_for_update(of=("self",)).filter(pk__in=ids).order_by("pk").only(*COLUMNS)
-    return {job.pk: job for job in rows}
-
-
-def _as_they_are(gpus: Iterable[GpuId]) -> dict[GpuId, _Wanted]:
-    held = FilteredRelation("allocations", condition=Q(allocations__released_at__isnull=True))
-    of_nodes = (Q(node=node, index__in=indices) for node, indices in by_node(gpus).items())
-    rows = Gpu.objects.filter(reduce(or_, of_nodes)).annotate(held=held)
-    columns = ("node_id", "index", "node__name", "pending", "held__claim__attempt__job")
-    found = (_Wanted(*row) for row in rows.order_by().values_list("pk", *columns))
-    return {(gpu.node_id, gpu.place): gpu for gpu in found}
 
 
 def _stop(stops: Mapping[Job, _Stop], policy: str, now: datetime) -> None:
@@ -192,7 +166,8 @@ def _stop(stops: Mapping[Job, _Stop], policy: str, now: datetime) -> None:
     for gainer, jobs in for_whom.items():
         live.filter(job__in=jobs).update(stopped_for=gainer)
     note_preemptions(reasons={job: stop.why.reason for job, stop in running.items()}, policy=policy, now=now)
-    preempt_all(notes={job: _stop_note(stop.why) for job, stop in running.items()}, now=now)
+    notes = {job: _stop_note(stop.why) for job, stop in running.items()}
+    move_all(notes=notes, to=JobState.STOPPING, stop_for=StopFor.PREEMPT, now=now, stop_grace_s=None)
     for job, stop in running.items():
         log.info("preempted", extra={"job": job.pk, "stopped_for": stop.gainer.pk if stop.gainer else None})
 

@@ -22,7 +22,6 @@ from scheduler.models import Job, JobEvent
 from scheduler.selectors.analysis.period import Seconds
 from scheduler.states import (
     QUEUED,
-    STOPPABLE,
     TERMINAL,
     TRANSITIONS,
     JobEventKind,
@@ -149,40 +148,43 @@ def cancel_waiting(*, jobs: QuerySet[Job], actor: User | None, now: datetime, re
 
 
 @transaction.atomic(savepoint=False)
-def preempt_all(*, notes: Mapping[Job, Note], now: datetime) -> None:
-    """Stop jobs that run and are held, so that others get their GPUs.
+def move_all(
+    *, notes: Mapping[Job, Note], to: JobState, now: datetime, stop_for: StopFor | None = None, **columns: Any
+) -> None:
+    """`move_job` of held jobs to one state, in as many queries as of one.
 
-    notes: of each, for its event. The number of queries does not grow with that of the jobs. Raises
-    StaleJob, and the transaction is over, if one of them moved meanwhile.
+    A move to `assigned` raises the fence. Raises IllegalTransition, and StaleJob if one of them moved
+    meanwhile: the transaction is over then.
     """
     if not notes:
         return
-    shown = Q(state__in=[state for state in STOPPABLE if public_state(state, "") == QUEUED])
-    here = (
-        _unmoved(notes)
-        .filter(state__in=STOPPABLE)
-        .update(
-            state=JobState.STOPPING,
-            stop_for=StopFor.PREEMPT,
-            version=F("version") + 1,
-            waited_s=_waited_s(shown, now),
-            shown_since=Case(When(shown, then=F("shown_since")), default=Value(now, DateTimeField())),
-            state_since=now,
-            stop_grace_s=None,
-            tokens_per_second=None,
-        )
+    for job in notes:
+        check_transition("job", JobState(job.state), to, TRANSITIONS)
+    before = {job.pk: public_state(JobState(job.state), job.stop_for) for job in notes}
+    queued = [pk for pk, state in before.items() if state == QUEUED]
+    shown = [pk for pk, state in before.items() if state != public_state(to, stop_for or "")]
+    begins = int(to is JobState.ASSIGNED)
+    here = _unmoved(notes).update(
+        state=to,
+        stop_for=stop_for or "",
+        version=F("version") + 1,
+        fence=F("fence") + begins,
+        waited_s=_waited_s(Q(pk__in=queued), now),
+        shown_since=Case(When(pk__in=shown, then=Value(now, DateTimeField())), default=F("shown_since")),
+        state_since=now,
+        tokens_per_second=None,
+        **columns,
     )
     if here != len(notes):
         raise StaleJob("Some of the jobs have moved on.")
     events = []
     for job, note in notes.items():
-        old, job.state, job.stop_for, job.version = (
-            job.state, JobState.STOPPING, StopFor.PREEMPT, job.version + 1,
-        )  # fmt: skip
+        old, job.state, job.stop_for = job.state, to, stop_for or ""
+        job.version, job.fence = job.version + 1, job.fence + begins
         events.append(
             JobEvent(
-                job=job, number=job.version, kind=JobEventKind.STATE, old=old, new=job.state,
-                stop_for=job.stop_for, fence=job.fence, reason=note.reason, data=note.data, at=now,
+                job=job, number=job.version, kind=JobEventKind.STATE, old=old, new=to, stop_for=job.stop_for,
+                fence=job.fence, reason=note.reason, data=note.data, at=now,
             )
         )  # fmt: skip
     JobEvent.objects.bulk_create(events)

@@ -12,7 +12,7 @@ from knowledge.core.domain.types import Option
 from portal.accounts.models import User
 from portal.clock import database_now
 from scheduler.models import Job
-from scheduler.services.jobs.attempts import start_attempt
+from scheduler.services.jobs.starts import start_attempt
 from scheduler.services.jobs.verbs import cancel_job, pause_job, preempt_job, resume_job
 from scheduler.states import StopFor
 from tests.harness import world

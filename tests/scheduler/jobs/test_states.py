@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import transaction
 
 from portal.clock import database_now
 from scheduler.errors import IllegalTransition, StaleJob
 from scheduler.models import Job, JobEvent
-from scheduler.services.jobs.transitions import Note, move_job, preempt_all
+from scheduler.services.jobs.transitions import Note, move_all, move_job
 from scheduler.states import (
     BUDGETS,
     LIVE,
@@ -85,15 +86,25 @@ def test_live_states_are_those_with_an_attempt() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("old", sorted(STOPPABLE))
-def test_jobs_are_stopped_together_as_they_are_one_by_one(old: JobState) -> None:
+@pytest.mark.parametrize(
+    ("old", "to", "stop_for"),
+    [
+        (JobState.QUEUED, JobState.ASSIGNED, None),
+        *((old, JobState.STOPPING, StopFor.PREEMPT) for old in sorted(STOPPABLE)),
+    ],
+)
+def test_jobs_move_together_as_they_do_one_by_one(
+    old: JobState, to: JobState, stop_for: StopFor | None
+) -> None:
     """Their rows and events are equal, however long they were seen waiting."""
     jobs, now = [world.job() for _ in range(3)], database_now()
     Job.objects.update(state=old, state_since=now - timedelta(seconds=50), shown_since=None, waited_s=7.0)
     one, *others = Job.objects.filter(pk__in=[job.pk for job in jobs])
-    move_job(job=one, to=JobState.STOPPING, stop_for=StopFor.PREEMPT, now=now, reason="x", data={"y": 1})
-    preempt_all(notes=dict.fromkeys(others, Note("x", {"y": 1})), now=now)
-    columns = ("state", "stop_for", "version", "state_since", "shown_since", "stop_grace_s")
+    fence = int(to is JobState.ASSIGNED)
+    move_job(job=one, to=to, stop_for=stop_for, now=now, reason="x", data={"y": 1}, fence=fence)
+    notes = dict.fromkeys(others, Note("x", {"y": 1}))
+    move_all(notes=notes, to=to, stop_for=stop_for, now=now)
+    columns = ("state", "stop_for", "version", "state_since", "shown_since", "fence")
     assert len({*Job.objects.values_list(*columns)}) == 1
     waited = list(Job.objects.values_list("waited_s", flat=True))
     assert waited == pytest.approx([57.0 if public_state(old, "") == "queued" else 7.0] * 3, abs=0.001)
@@ -101,6 +112,12 @@ def test_jobs_are_stopped_together_as_they_are_one_by_one(old: JobState) -> None
     events = told.values_list("number", "old", "new", "stop_for", "fence", "reason", "data", "actor", "at")
     assert len(events) == 3
     assert len({repr(event) for event in events}) == 1
-    assert [(job.state, job.stop_for, job.version) for job in others] == [("stopping", "preempt", 2)] * 2
+    expected = (to, stop_for or "", 2, fence)
+    assert [(job.state, job.stop_for, job.version, job.fence) for job in others] == [expected] * 2
+    with pytest.raises(IllegalTransition), transaction.atomic():
+        move_all(notes=notes, to=JobState.RUNNING, now=now)
+    Job.objects.update(state=old, stop_for="")
+    both = list(Job.objects.filter(pk__in=[job.pk for job in others]))
+    Job.objects.filter(pk=both[1].pk).update(version=7)
     with pytest.raises(StaleJob):
-        preempt_all(notes=dict.fromkeys([*others, jobs[0]], Note("x", {})), now=now)
+        move_all(notes=dict.fromkeys(both, Note("x", {})), to=to, stop_for=stop_for, now=now)

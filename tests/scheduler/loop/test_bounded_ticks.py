@@ -13,15 +13,21 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from portal.clock import database_now
 from scheduler import hints
 from scheduler.core.handovers import Handover
-from scheduler.loop import leases
+from scheduler.core.types import Plan, Start
+from scheduler.loop import leadership, leases, snapshot
+from scheduler.loop.apply import apply
+from scheduler.loop.pending import settle_pending
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Epoch, Job, Node, PendingGpu, PendingStart
 from scheduler.services.jobs.hand_over import hand_over
+from scheduler.services.jobs.starts import gpus_now, start_attempts
 from scheduler.states import JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode
+from tests.harness.invariants import assert_sound
 from tests.harness.preempting import running
 
 pytestmark = pytest.mark.django_db
@@ -179,3 +185,86 @@ def test_handovers_take_a_constant_number_of_queries(
     assert (PendingGpu.objects.count(), PendingStart.objects.count()) == (4, takers)
     assert Attempt.objects.filter(stopped_for__isnull=False).count() == victims
     assert len(queries) == 12, queries
+
+
+@pytest.mark.parametrize("jobs", [1, 4])
+def test_starts_on_free_gpus_take_a_constant_number_of_queries(
+    monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    for _ in range(jobs):
+        world.fake_node(slots=2)
+        world.job(params={"number_gpus": 2}, max_run_s=100_000)
+    queries: list[str] = []
+
+    def counted(**values: Any) -> Any:
+        with CaptureQueriesContext(connection) as captured:
+            done = start_attempts(**values)
+        queries.extend(query["sql"] for query in captured)
+        return done
+
+    monkeypatch.setattr("scheduler.loop.apply.start_attempts", counted)
+    assert tick().started == jobs
+    assert len(queries) == 18, queries
+    assert_sound()
+
+
+@pytest.mark.parametrize("jobs", [1, 4])
+def test_starts_on_kept_gpus_take_a_constant_number_of_queries(settings: Any, jobs: int) -> None:
+    settings.POLICY = "las"
+    node = world.fake_node(slots=jobs)
+    orders = [running(node, number_gpus=1)[1] for _ in range(jobs)]
+    for _ in range(jobs):
+        world.job(params={"number_gpus": 1, "max_steps": 10_000})
+    tick()
+    for order in orders:
+        node.end(order, "stopped")
+    epoch = leadership.acquire()
+    assert epoch is not None
+    with CaptureQueriesContext(connection) as captured:
+        assert settle_pending(epoch, database_now()) == jobs
+    assert len(captured) == 37, captured.captured_queries
+    assert_sound()
+
+
+def test_a_start_that_breaks_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Starts of one tick are one transaction, unless one of them cannot be."""
+    world.fake_node(slots=3)
+    wait_in_line(3)
+    broken = Job.objects.order_by("submitted_at")[1]
+
+    def breaks(job: Job, now: Any) -> None:
+        if job == broken:
+            raise ZeroDivisionError
+
+    monkeypatch.setattr("scheduler.services.jobs.starts.stops_at", breaks)
+    assert tick().started == 2
+    assert [record.job for record in caplog.records if record.levelname == "ERROR"] == [broken.pk]
+    assert world.state_of(broken) == "queued"
+    assert_sound()
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_of_starts_that_begin_together_those_are_left_out_that_cannot(
+    monkeypatch: pytest.MonkeyPatch, seen: bool
+) -> None:
+    """I5: on a GPU of another job, and on one that two are given; what rows hide, a constraint shows."""
+    node = world.fake_node(slots=3)
+    world.placed_job(node)
+    wait_in_line(3)
+    jobs = list(Job.objects.filter(state=JobState.QUEUED))
+    state, epoch = snapshot.take_snapshot({}, database_now()), leadership.acquire()
+    assert epoch is not None
+
+    def as_if_free(gpus: Any) -> Any:
+        return {at: gpu._replace(holder=None) for at, gpu in gpus_now(gpus).items()}
+
+    if not seen:
+        monkeypatch.setattr("scheduler.services.jobs.starts.gpus_now", as_if_free)
+    option = next(one for one in state.jobs if one.id == jobs[0].pk).options[0]
+    places = zip(jobs, (0, 1, 1), strict=True)
+    plan = Plan(tuple(Start(job.pk, option, ((node.node_id, place),)) for job, place in places))
+    assert apply(epoch, state, plan, "fifo", database_now()).started == 1
+    assert [world.state_of(job) for job in jobs] == ["queued", "assigned", "queued"]
+    assert_sound()

@@ -14,7 +14,7 @@ from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Claim, Job, Node
 from scheduler.selectors.checkpoints import resumable
-from scheduler.services.jobs.attempts import start_attempt
+from scheduler.services.jobs.starts import start_attempt
 from scheduler.services.jobs.verbs import cancel_job
 from scheduler.states import JobState, NodeState
 from tests.harness import world

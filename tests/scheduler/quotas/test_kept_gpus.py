@@ -13,9 +13,9 @@ from scheduler.core.types import Topology
 from scheduler.errors import CannotPlace
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, Job, PendingStart
-from scheduler.services.jobs.attempts import require_as_decided, start_attempt
 from scheduler.services.jobs.change import change_job
 from scheduler.services.jobs.priorities import hold_job, release_job
+from scheduler.services.jobs.starts import require_as_decided, start_attempt
 from scheduler.services.jobs.terms.closeness import Closely
 from scheduler.services.quotas import LimitValues, QuotaValues, put_quota, set_limit
 from scheduler.states import WaitState

@@ -9,7 +9,7 @@ import pytest
 from portal.clock import database_now
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Gpu, Job, PendingStart
-from scheduler.services.jobs.attempts import start_attempt
+from scheduler.services.jobs.starts import start_attempt
 from scheduler.services.policy import choose_policy
 from scheduler.states import JobState, PriorityClass
 from tests.harness import world
