@@ -30,17 +30,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from trainer.written import whole
+
 HERE = Path(__file__).resolve().parent
 # Not in a lock: its CPU and GPU builds differ in hash.
 TORCH = (HERE / "requirements" / "torch.txt").read_text().strip()
 HEAVY = ("nvidia-", "cuda-", "triton")
 PIP_ENV = {
-    **os.environ,
-    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    "PIP_ROOT_USER_ACTION": "ignore",
-    "PIP_USER": "0",
+    **os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore", "PIP_USER": "0",
     "PYTHONWARNINGS": "ignore",
-}
+}  # fmt: skip
 # Commands that hand all further arguments over to a module.
 MODULES = {"test": "tests.suite", "chaos": "tests.chaos", "screenshots": "portal.ops.launch.screenshots"}
 # Tests below these start no training, so that they need no PyTorch.
@@ -208,7 +207,7 @@ def parser() -> argparse.ArgumentParser:
         "command", nargs="?", default="run", choices=("run", "setup", "lint", "test", "chaos", "screenshots")
     )
     made.add_argument("--host", default="127.0.0.1", help="address the web server listens on")
-    made.add_argument("--port", type=int, default=8000, help="port of the web server (8000)")
+    made.add_argument("--port", type=whole, default=8000, help="port of the web server (8000)")
     made.add_argument("--data", default="", help="folder that holds everything (var beside run.py)")
     made.add_argument("--once", action="store_true", help="stop after the first job")
     made.add_argument("--dev", action="store_true", help="install what tests and linters need, too")

@@ -62,6 +62,19 @@ def modules(*folders: str) -> Iterator[Path]:
         yield from (file for file in sorted((ROOT / package).rglob("*.py")) if "migrations" not in file.parts)
 
 
+def test_command_lines_read_numbers_by_one_rule() -> None:
+    """`whole` and `decimal` of trainer.written: Python's own types also read 1_000 and other digits."""
+    python_reads = [
+        f"{file.relative_to(ROOT)}:{node.lineno}"
+        for file in [*modules(), ROOT / "run.py", *modules("tests/chaos")]
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call)
+        for word in node.keywords
+        if word.arg == "type" and isinstance(word.value, ast.Name) and word.value.id in ("int", "float")
+    ]
+    assert python_reads == []
+
+
 def test_no_class_name_is_given_twice() -> None:
     """Classes within others and Django's commands are named by where they stand."""
     places: dict[str, list[str]] = defaultdict(list)

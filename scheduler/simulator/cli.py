@@ -32,6 +32,7 @@ from scheduler.simulator.scenario import Scenario, open_scenario, policy_named
 from scheduler.simulator.settings import SimulationSettings
 from scheduler.simulator.world.interference import Colocation, across_nodes
 from scheduler.simulator.world.predictions import Fidelity
+from trainer.written import decimal, whole
 
 SHOWN_REFUSALS = 10
 _REDRAW_S = 0.2
@@ -55,24 +56,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=list(Fidelity),
         help="what is known (oracle)",
     )
-    add("--error", default=0.0, type=float, help="median error of `performance`, e.g. 0.2 for 20 %% (0)")
-    add("--seed", default=0, type=int, help="of the prediction errors (0)")
-    add("--round-s", type=float, help="length of a round; 0: decide at every event (the policy's own)")
-    add("--restart-s", default=0.0, type=float, help="what a start costs a job that ran before (0)")
-    add("--checkpoint-s", default=0.0, type=float, help="between checkpoints, if nodes fail (0: each step)")
+    add("--error", default=0.0, type=decimal, help="median error of `performance`, e.g. 0.2 for 20 %% (0)")
+    add("--seed", default=0, type=whole, help="of the prediction errors (0)")
+    add("--round-s", type=decimal, help="length of a round; 0: decide at every event (the policy's own)")
+    add("--restart-s", default=0.0, type=decimal, help="what a start costs a job that ran before (0)")
+    add("--checkpoint-s", default=0.0, type=decimal, help="between checkpoints, if nodes fail (0: each step)")
     add(
         "--profile-s",
         default=0.0,
-        type=float,
+        type=decimal,
         help="of a run that measures a job of which nothing is known (0)",
     )
-    add("--interference", default=0.0, type=float, help="share of pace lost where multi-node jobs meet (0)")
+    add("--interference", default=0.0, type=decimal, help="share of pace lost where multi-node jobs meet (0)")
     add("--packing", action="store_true", help="let two jobs share GPUs, as Lucid does (simulator only)")
     add("--quotas", type=Path, help="JSON: [{team: a group of the trace, gpu_model, guaranteed, ...}]")
     add("--market", type=Path, help="a recorded market, whose nodes `spot` rents (docs/markets/spot.md)")
     add("--market-part", help="the one of several markets in that file")
     add("--on-demand", help="nodes of the market that there always are: v100:16x1@3.06")
-    add("--spot-price", type=float, help="of a GPU for an hour, for a market of which only nodes are known")
+    add("--spot-price", type=decimal, help="of a GPU for an hour, for a market of which only nodes are known")
     add("--decider", default="", help="for all jobs with a deadline (each draws one of the pool)")
     add("--json", required=True, type=Path, help="where the figures go")
     add("--html", type=Path, help="where a report with charts goes")

@@ -18,13 +18,14 @@ from types import FrameType
 
 from scheduler.core.policies import LIVE
 from tests.harness import environment  # noqa: F401 -- before Django reads its settings
+from trainer.written import decimal, whole
 
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="run.py chaos", description=__doc__)
-    made.add_argument("--minutes", type=float, default=20, help="for how long faults strike (20)")
+    made.add_argument("--minutes", type=decimal, default=20, help="for how long faults strike (20)")
     made.add_argument("--seed", default="", help="the run's random numbers; printed first")
-    made.add_argument("--control-workers", type=int, default=1, choices=(1, 2), help="control workers (1)")
+    made.add_argument("--control-workers", type=whole, default=1, choices=(1, 2), help="control workers (1)")
     made.add_argument("--lease", default="15", choices=("15", "production"), help="leases of nodes (15 s)")
     made.add_argument(
         "--policy", default="", choices=LIVE, metavar="NAME",

@@ -15,9 +15,9 @@ from trainer import __version__
 from trainer.agent.errors import SetupError
 from trainer.agent.executors.table import EXECUTORS
 from trainer.agent.portal_url import check_url
-from trainer.names import clean_name
 from trainer.protocol import NODE_KINDS
 from trainer.roots import overlap
+from trainer.written import clean_name, decimal, whole
 
 LONGEST_NAME = 100
 
@@ -133,25 +133,22 @@ def _join_token(file: Path | None) -> str:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    value = decimal(text)
     if not 0 < value <= 86400:
         raise argparse.ArgumentTypeError("must be more than 0 and at most 86400 seconds")
     return value
 
 
 def _gib(text: str) -> float:
-    value = float(text)
+    value = decimal(text)
     if not 0 < value <= 1_000_000:
         raise argparse.ArgumentTypeError("must be more than 0 and at most 1000000 GiB")
     return value
 
 
 def _ports(text: str) -> range:
-    low, _, high = text.partition("-")
-    try:
-        ports = range(int(low), int(high or low) + 1)
-    except ValueError:
-        ports = range(0)
+    found = re.fullmatch("([0-9]{1,5})(?:-([0-9]{1,5}))?", text)
+    ports = range(int(found[1]), int(found[2] or found[1]) + 1) if found else range(0)
     if not ports or not 1 <= ports[0] <= ports[-1] <= 65535:
         raise argparse.ArgumentTypeError("must be a port or a range like 29500-29599, from 1 to 65535")
     return ports
@@ -172,7 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--join", metavar="TOKEN", help="join token, at the first start only")
     parser.add_argument("--join-file", type=Path, metavar="FILE", help="read the join token from a file")
     parser.add_argument("--dir", type=Path, default=Path("var/node"), help="the agent's folder (var/node)")
-    parser.add_argument("--slots", type=int, metavar="N", help="CPU slots to offer (cores - 1)")
+    parser.add_argument("--slots", type=whole, metavar="N", help="CPU slots to offer (cores - 1)")
     parser.add_argument(
         "--topology",
         type=Path,

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 from trainer.message_reader import Reader
-from trainer.names import clean_name
 from trainer.protocol import (
     LONGEST_NOTICE_S,
     MAX_REPORTS_PER_SYNC,
@@ -21,6 +20,7 @@ from trainer.protocol import (
     Sync,
 )
 from trainer.protocol_parsing.facts import parse_facts
+from trainer.written import clean_name
 
 _NODE_TOKEN = re.compile(r"fnode-[A-Za-z0-9_-]{43,}\Z")
 

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from knowledge.catalogue import catalogue_entries
 from knowledge.catalogue.hf_config_reading import CannotAdd
 from portal.clock import database_now
+from trainer.written import decimal
 
 
 class Command(BaseCommand):
@@ -17,9 +18,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name")
-        parser.add_argument("--memory-gib", type=float, required=True)
-        parser.add_argument("--tflops", type=float, required=True, help="dense bf16 peak, no sparsity")
-        parser.add_argument("--bandwidth-gb-s", type=float, required=True, help="of its memory")
+        parser.add_argument("--memory-gib", type=decimal, required=True)
+        parser.add_argument("--tflops", type=decimal, required=True, help="dense bf16 peak, no sparsity")
+        parser.add_argument("--bandwidth-gb-s", type=decimal, required=True, help="of its memory")
         parser.add_argument("--link", default="pcie4", help="between GPUs of a node (pcie4)")
 
     def handle(self, *, name: str, link: str, **options: Any) -> None:

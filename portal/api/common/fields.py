@@ -15,9 +15,8 @@ from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from portal.plain_numbers import is_plain_whole
-from trainer.names import clean_name
 from trainer.strict_json import is_number, is_whole
+from trainer.written import clean_name, is_plain_whole
 
 MOST_NAMED = 20  # wrong fields in one answer
 

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from portal.clock import database_now
 from portal.ops.demo.build import PortalNotEmpty, build
+from trainer.written import whole
 
 MOST_JOBS = 10_000
 
@@ -18,8 +19,8 @@ class Command(BaseCommand):
     help = "Fill an EMPTY portal with two weeks of simulated people, nodes, jobs and predictors."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--seed", type=int, default=1)
-        parser.add_argument("--jobs", type=int, default=200)
+        parser.add_argument("--seed", type=whole, default=1)
+        parser.add_argument("--jobs", type=whole, default=200)
         parser.add_argument("--password", help="of all its people; made up and printed if left out")
         parser.add_argument("--no-train", action="store_true", help="train no predictors: physics alone")
 

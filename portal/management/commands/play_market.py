@@ -22,6 +22,7 @@ from scheduler.services.markets.samples import note_sample
 from scheduler.services.nodes.register import create_join_token
 from scheduler.simulator.errors import SimulatorError
 from scheduler.simulator.inputs.importers.market_traces import at_price, load_market
+from trainer.written import decimal, whole
 
 TOKEN_LIFETIME_S, TOKEN_USES = 7 * 86_400, 1000
 
@@ -33,12 +34,14 @@ class Command(BaseCommand):
         parser.add_argument("trace", type=Path, help="a recorded market, as `simulate --market` takes it")
         parser.add_argument("--part", help="one of the series of a file that holds several")
         parser.add_argument("--market", default="replayed", help="its name at the portal (replayed)")
-        parser.add_argument("--speed", type=float, default=60.0, help="seconds of the trace in one (60)")
-        parser.add_argument("--nodes", type=int, default=2, help="the most nodes (2)")
-        parser.add_argument("--slots", type=int, default=1, help="CPU slots of each (1)")
-        parser.add_argument("--notice", type=float, default=10.0, help="seconds of a notice (10)")
-        parser.add_argument("--price", type=float, help="of a GPU hour, where the trace has none")
-        parser.add_argument("--on-demand", type=float, default=1.0, help="price of a GPU hour on demand (1)")
+        parser.add_argument("--speed", type=decimal, default=60.0, help="seconds of the trace in one (60)")
+        parser.add_argument("--nodes", type=whole, default=2, help="the most nodes (2)")
+        parser.add_argument("--slots", type=whole, default=1, help="CPU slots of each (1)")
+        parser.add_argument("--notice", type=decimal, default=10.0, help="seconds of a notice (10)")
+        parser.add_argument("--price", type=decimal, help="of a GPU hour, where the trace has none")
+        parser.add_argument(
+            "--on-demand", type=decimal, default=1.0, help="price of a GPU hour on demand (1)"
+        )
         parser.add_argument("--portal", default="http://127.0.0.1:8000", help="where agents find the portal")
         parser.add_argument("--dir", type=Path, help="folder of the agents (DATA_DIR/market)")
 

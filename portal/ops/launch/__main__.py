@@ -11,12 +11,13 @@ from pathlib import Path
 
 from portal.ops.launch.embedded import EmbeddedPortal, Options
 from portal.ops.launch.preflight import LaunchFailed
+from trainer.written import whole
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m portal.ops.launch", description=__doc__)
     parser.add_argument("--host", required=True)
-    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--port", type=whole, required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--no-train", action="store_true")

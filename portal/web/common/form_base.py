@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.core.exceptions import ValidationError
 
-from trainer.names import clean_name
+from trainer.written import clean_name
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
-from portal.plain_numbers import DECIMAL, WHOLE, is_plain_decimal, is_plain_whole
+from trainer.written import DECIMAL, WHOLE, is_plain_decimal, is_plain_whole
 
 
 class WholeNumberField(forms.IntegerField):  # noqa: TID251  # the rule itself

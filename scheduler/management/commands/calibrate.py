@@ -25,6 +25,7 @@ from scheduler.services.calibration.request import (
     cancel_calibration,
     request_calibration,
 )
+from trainer.written import whole
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
 OPTIONS = {"budget_s": "--budget", "models": "--model", "runs": "--runs"}
@@ -33,7 +34,7 @@ POLL_S = 2.0
 
 def seconds(text: str) -> float:
     """`90s`, `20m` or `2h` in seconds."""
-    found = re.fullmatch(r"(\d+)([smh])", text)
+    found = re.fullmatch("([0-9]+)([smh])", text)
     if not found or int(found[1]) < 1:
         raise ArgumentTypeError(f"{text!r} is no time; write 90s, 20m or 2h")
     return int(found[1]) * float(UNITS[found[2]])
@@ -45,7 +46,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("node", help="name of a registered node; runs go to nodes with its GPU model")
         parser.add_argument("--budget", type=seconds, default=1200.0, help="wall time: 90s, 20m, 2h (20m)")
-        parser.add_argument("--runs", type=int, default=USUAL_RUNS, help=f"at most so many ({USUAL_RUNS})")
+        parser.add_argument("--runs", type=whole, default=USUAL_RUNS, help=f"at most so many ({USUAL_RUNS})")
         parser.add_argument(
             "--model",
             action="append",

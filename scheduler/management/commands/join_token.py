@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from portal.clock import database_now
 from portal.node_package import BuildFailed, join_command
 from scheduler.services.nodes.register import create_join_token
+from trainer.written import decimal, whole
 
 MOST_HOURS, MOST_USES = 8_760, 1_000  # a year; as over REST
 
@@ -18,8 +19,8 @@ class Command(BaseCommand):
     help = "Print a join token for `foretune-node --portal URL --join TOKEN`; it is shown once."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--hours", type=float, default=1.0, help="how long it is valid (1)")
-        parser.add_argument("--uses", type=int, default=1, help="how many nodes may use it (1)")
+        parser.add_argument("--hours", type=decimal, default=1.0, help="how long it is valid (1)")
+        parser.add_argument("--uses", type=whole, default=1, help="how many nodes may use it (1)")
         parser.add_argument("--portal", metavar="URL", help="print the whole command for a new node instead")
         parser.add_argument("--as", dest="username", help="administrator in whose name (the first one)")
 

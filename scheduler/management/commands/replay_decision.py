@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from knowledge.core.domain.wording import counted
 from scheduler.models import Decision
 from scheduler.selectors.decisions import UnreadableDecision, replay_decision
+from trainer.written import whole
 
 LARGEST = 2**63 - 1  # of a row's number
 
@@ -20,7 +21,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "ids", nargs="*", type=int, metavar="ID", help="of a decision, as a job's page names it"
+            "ids", nargs="*", type=whole, metavar="ID", help="of a decision, as a job's page names it"
         )
         parser.add_argument("--all", action="store_true", help="every decision that is kept, oldest first")
 

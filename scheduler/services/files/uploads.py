@@ -17,7 +17,7 @@ from scheduler.services.files.checking import check
 from scheduler.services.files.quotas import require_room
 from scheduler.services.files.storage import arriving, make_folder, write_new
 from scheduler.services.idempotency import Creation, unkeyed
-from trainer.names import clean_name
+from trainer.written import clean_name
 
 LOOKED_BACK = timedelta(days=7)  # for content of deleted files that a killed process did not remove
 

@@ -20,7 +20,7 @@ from scheduler.errors import BadParameters, Conflict
 from scheduler.models import Market, MarketDecision, Node
 from scheduler.services.markets.prices import follow_market
 from scheduler.services.nodes.price import MAX_PRICE
-from trainer.names import clean_name
+from trainer.written import clean_name
 
 LONGEST_NAME = 100
 MOST_NODES = 1000

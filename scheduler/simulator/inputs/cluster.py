@@ -21,7 +21,7 @@ from scheduler.simulator.inputs.sites import parse_sites, sites_text
 from scheduler.simulator.inputs.trace import TraceJob
 
 _POOL = re.compile(
-    r"(?P<model>[^:,@]+):(?P<nodes>\d+)x(?P<gpus>\d+)(?P<sites>(/[^/@]*)*)(@(?P<price>\d+(\.\d+)?))?"
+    r"(?P<model>[^:,@]+):(?P<nodes>[0-9]+)x(?P<gpus>[0-9]+)(?P<sites>(/[^/@]*)*)(@(?P<price>[0-9]+([.][0-9]+)?))?"
 )
 
 

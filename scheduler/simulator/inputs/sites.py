@@ -24,7 +24,7 @@ def parse_sites(text: str, gpus: int, where: str) -> tuple[GpuSite, ...]:
     shares: dict[str, int] = {}
     for part in text.split("/")[1:]:
         name, _, number = part.partition("=")
-        if name not in LEVELS or not number.isdecimal() or name in shares:
+        if name not in LEVELS or not (number.isascii() and number.isdecimal()) or name in shares:
             raise ClusterError(
                 f"{where}: /{part} is none of /socket=4, /numa=4, /pcie=2 and /nvlink=8, each once"
             )

@@ -1,14 +1,16 @@
-"""One rule for every name that people read."""
+"""One rule for every name that people read, and for numbers that they write."""
 
 from __future__ import annotations
+
+from argparse import ArgumentTypeError
 
 import pytest
 
 from trainer.agent.errors import SetupError
 from trainer.agent.settings import read_settings
-from trainer.names import clean_name
 from trainer.protocol import ProtocolError
 from trainer.protocol_parsing import parse_enrol
+from trainer.written import clean_name, decimal, whole
 
 
 @pytest.mark.parametrize("name", ["", "first try", "Prüfung 2 – größer", "学習", "δοκιμή", "run (2) 🚀"])
@@ -46,3 +48,24 @@ def test_a_node_is_refused_by_both_sides() -> None:
     with pytest.raises(ProtocolError, match="RIGHT-TO-LEFT OVERRIDE") as refused:
         parse_enrol({"protocol": 1, "join_token": "t", "name": "gpu\u202e1", "facts": {}})
     assert refused.value.path == "body.name"
+
+
+@pytest.mark.parametrize(("text", "value"), [("0", 0), ("-7", -7), (" 1000 ", 1000), ("3.0", 3)])
+def test_whole_numbers_of_a_command_line(text: str, value: int) -> None:
+    assert whole(text) == decimal(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "1_000", "1,000", "٣", "0x10", "nan", "inf", "1e999", "two"])
+def test_a_command_line_takes_numbers_in_plain_digits_alone(text: str) -> None:
+    for read in (whole, decimal):
+        with pytest.raises(ArgumentTypeError, match="in the digits 0 to 9"):
+            read(text)
+
+
+@pytest.mark.parametrize(
+    "option", ["--slots=1_0", "--models-limit=1_0", "--stop-grace=1_0", "--ports=1_0-2_0"]
+)
+def test_an_agent_says_which_number_it_does_not_take(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read_settings(["--portal", "https://portal.example.org", option])
+    assert option.partition("=")[0] in capsys.readouterr().err
