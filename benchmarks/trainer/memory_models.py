@@ -12,6 +12,7 @@ import torch
 from peft import LoraConfig
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from benchmarks.trainer.fake_gpu import dropped
 from knowledge.core.domain.types import Config
 from trainer.recipes import ALL_LINEAR, ATTENTION
 from trainer.train.base.adapters import adapt, targets
@@ -68,13 +69,13 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "phi": _NO_GROUPS,
     "phi3": {},
     "smollm3": {},
-    "gpt2": {"vocab_size": VOCABULARY, **_GPT2, **_NO_DROPOUT},
+    "gpt2": {"vocab_size": VOCABULARY, **_GPT2, "attn_pdrop": 0.0},
     "gpt_neox": _NO_GROUPS,
-    "opt": {"word_embed_proj_dim": HIDDEN, "ffn_dim": WIDTH, "dropout": 0.0, **_NO_GROUPS},
+    "opt": {"word_embed_proj_dim": HIDDEN, "ffn_dim": WIDTH, "dropout": 0.1, **_NO_GROUPS},
     "qwen3_moe": {**_HEAD, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128},
     "olmoe": {**_NO_GROUPS, "num_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 128},
     "phimoe": {"num_local_experts": 4, "num_experts_per_tok": 2},
-    "starcoder2": {"residual_dropout": 0.0, "embedding_dropout": 0.0},
+    "starcoder2": {"residual_dropout": 0.1, "attention_dropout": 0.0},
     "qwen2_moe": {
         "num_experts": 8,
         "num_experts_per_tok": 2,
@@ -87,6 +88,8 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "gpt_oss": {**_HEAD, "num_local_experts": 4, "num_experts_per_tok": 2},
     "mixtral": {"num_local_experts": 4, "num_experts_per_tok": 2},
 }
+# Those that drop scores, which fused attention on a CPU does not; where eager, they do.
+DROPPED_SCORES = {"gpt2": "attn_pdrop", "starcoder2": "attention_dropout"}
 DEPTH = {"gpt2": "n_layer", "mpt": "n_layers", "gptj": "n_layer"}
 
 
@@ -157,9 +160,10 @@ def built(architecture: str, case: Case, layers: int) -> Any:
     """The model as the trainer prepares it."""
     torch.manual_seed(0)
     attention = "eager" if case.eager else "sdpa"
-    model = AutoModelForCausalLM.from_config(
-        configuration(architecture, layers), dtype=case.weights, attn_implementation=attention
-    )
+    config = configuration(architecture, layers)
+    if case.eager and architecture in DROPPED_SCORES:
+        setattr(config, DROPPED_SCORES[architecture], 0.1)
+    model = AutoModelForCausalLM.from_config(config, dtype=case.weights, attn_implementation=attention)
     if case.method == "lora":
         names = list(targets(model, None, case.placed))
         if case.keeping:
@@ -253,9 +257,10 @@ def _bytes(tensors: list[torch.Tensor]) -> int:
 
 @contextmanager
 def _cast(case: Case) -> Iterator[None]:
-    """Autocast as on GPUs: there it computes layer norms, powers and softmax in float32."""
+    """Autocast and dropout as on GPUs: there layer norms, powers and softmax are computed in float32."""
     enabled = case.state == "adamw-fp32" and case.compute is not torch.float32
     norm, power, shares = torch.nn.functional.layer_norm, torch.pow, torch.nn.functional.softmax
+    drop, torch.nn.functional.dropout = torch.nn.functional.dropout, dropped
     try:
         if enabled:
             torch.nn.functional.layer_norm, torch.pow = _in_float32(norm), _in_float32(power)
@@ -264,7 +269,7 @@ def _cast(case: Case) -> Iterator[None]:
             yield
     finally:
         torch.nn.functional.layer_norm, torch.pow = norm, power
-        torch.nn.functional.softmax = shares
+        torch.nn.functional.softmax, torch.nn.functional.dropout = shares, drop
 
 
 def _in_float32(operation: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:

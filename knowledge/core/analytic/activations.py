@@ -50,6 +50,7 @@ def of_layer(c: ConfigTable) -> Array:
         + np.where(c.cast_norms & (compute == 2), CAST_POWER * kept["cast_powers"], 0.0)
         + _of_experts(c, kept)
         + _of_dropout(c, kept)
+        + kept["masks"]
         + np.where(c.eager & ~c.float32 & ~c.autocast, 2 * kept["wide_heads"], 0.0)
         + np.where(c.eager, _scores(c, attending, kept), 4 * c.heads)
     )
@@ -220,8 +221,12 @@ def _of_dropout(c: ConfigTable, kept: dict[str, Array]) -> Array:
 
 
 def _of_repeats(c: ConfigTable) -> Array:
-    """Elements by which a token's keys and values of all heads exceed shared ones."""
-    found: Array = 2 * (c.queries - c.keys)
+    """Elements by which a token's keys and values of all heads exceed shared ones.
+
+    Of one key for all heads none: transformers' copies (`repeat_kv`) are views, unless a cast copies them.
+    """
+    views = (c.keys * c.heads == c.queries) & ~c.lifted
+    found: Array = np.where(views, 0.0, 2 * (c.queries - c.keys))
     return found
 
 
@@ -260,10 +265,13 @@ def _linear_inputs(c: ConfigTable, kept: dict[str, Array]) -> Array:
 def _scores(c: ConfigTable, compute: Array, kept: dict[str, Array]) -> Array:
     """Bytes of a token's scores.
 
-    They are probabilities in float32, and a copy of them where the computation has less.
+    They are probabilities in float32, and a copy of them where the computation has less. Where some are
+    dropped, a mask of bytes, and what is left, unless it takes the copy's place.
     """
     each = np.where(c.float32, 4.0, 4.0 + compute) * c.heads + compute * kept["capped"]
     each -= np.where(weight_bytes(c) == 2, 4.0, 0.0) * kept["narrow_scores"]
     each -= np.where(c.float32 | c.autocast, 0.0, 4.0) * kept["uncast_scores"]
+    copied = ~c.float32 & (c.autocast | (kept["uncast_scores"] == 0))
+    each += (1.0 + np.where(copied, 0.0, compute)) * kept["score_masks"]
     found: Array = each * c.tokens
     return found

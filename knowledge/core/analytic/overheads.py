@@ -54,7 +54,7 @@ def started(c: ConfigTable) -> Array:
 
 def of_autocast(c: ConfigTable) -> tuple[Array, Array, float]:
     """Seconds that autocast adds to our adapters: device, host, network."""
-    ours = c.cast_norms & c.adapter
+    ours = c.ours & c.cast_norms & c.adapter
     moved = passes(c) * c.micro_tokens * ADAPTER_BYTES * c.adapted
     started_too = passes(c) * c.layers * c.adapters * AUTOCAST_ADAPTER_S
     return np.where(ours, moved / c.bandwidth, 0.0), np.where(ours, started_too, 0.0), 0.0

@@ -109,12 +109,12 @@ def upcasts(config: Config) -> bool:
 def lifts(config: Config, catalogue: Catalogue) -> bool:
     """Tell whether layers on 4-bit weights compute and hand on float32.
 
-    bitsandbytes gives the width that it gets. With our trainer on GPUs, and fms-acceleration, autocast hands
-    it float32 from a layer norm; norms of root mean squares return to the width of their input.
+    bitsandbytes gives the width that it gets. Autocast on GPUs hands it float32 from a layer norm; norms of
+    root mean squares return to the width of their input.
     """
     if upcasts(config):
         return True
-    autocast = is_ours(config) or uses_fms_acceleration(config)  # whose runs on 4-bit weights ask for it
+    autocast = casts_norms(config) or uses_fms_acceleration(config)  # whose runs on 4-bit weights ask for it
     lifted = config.method == "qlora" and autocast and config.gpu_model != "cpu"
     return lifted and not layer_kinds.kind_of(catalogue.model(config.model_name)).root_mean_square
 
@@ -122,10 +122,10 @@ def lifts(config: Config, catalogue: Catalogue) -> bool:
 def casts_norms(config: Config) -> bool:
     """Tell whether layer norms and powers are computed in float32.
 
-    Autocast does so beside a computation in less, on GPUs, with our trainer; other stacks with its settings
-    often cast weights instead.
+    Autocast does so beside a computation in less, on GPUs, as transformers' Trainer has it too.
     """
-    return is_ours(config) and config.precision != "float32" and config.gpu_model != "cpu"
+    wider = is_ours(config) or autocasts(config)
+    return wider and config.precision != "float32" and config.gpu_model != "cpu"
 
 
 def holds_inputs(config: Config) -> bool:
@@ -161,11 +161,12 @@ def windowed(config: Config, model: Model) -> float:
 def repeats(config: Config, catalogue: Catalogue) -> bool:
     """Tell whether attention copies keys and values for all heads.
 
-    GPUs before Ampere have no kernel that does without, and later ones have none in float32.
+    GPUs before Ampere have no kernel that does without, flash-attn among them, and later ones have none in
+    float32.
     """
     sheet = catalogue.gpu(config.gpu_model)
-    without = sheet.bf16_flops is None or config.precision == "float32"
-    alone = sheet.vendor == "NVIDIA" and without and config.flash_attention is not True
+    wide = config.precision == "float32" and config.flash_attention is not True
+    alone = sheet.vendor == "NVIDIA" and (sheet.bf16_flops is None or wide)
     return alone or repeats_for_flash(config, catalogue)
 
 

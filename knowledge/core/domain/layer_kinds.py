@@ -35,6 +35,8 @@ class LayerKind:
     plain: MLP-wide tensors kept where the MLP has no gate.
     of_experts: those kept within a chosen expert, the input of its last layer among them.
     gated_share: what shared experts give is multiplied by a gate of theirs.
+    dropped: tensors of the hidden width of which a share is dropped, as the published config.json say.
+    dropped_scores: so is a share of eager attention's scores.
     """
 
     norms: int = 2
@@ -53,6 +55,8 @@ class LayerKind:
     plain: int = GELU
     of_experts: int = GATED
     gated_share: bool = False
+    dropped: int = 0
+    dropped_scores: bool = False
 
 
 _LAYER_NORM = LayerKind(root_mean_square=False)
@@ -60,7 +64,8 @@ _PARALLEL = LayerKind(
     root_mean_square=False, norms=1, norm_inputs=1, inputs=1, partly_rotated=True, plain=COMPOSED_GELU
 )
 _GPTJ = replace(_PARALLEL, wide_heads=True)
-_GPT2 = LayerKind(root_mean_square=False, rotated=False, plain=COMPOSED_GELU, uncast_scores=True)
+_DROPPING = LayerKind(root_mean_square=False, rotated=False, dropped=2)
+_GPT2 = replace(_DROPPING, plain=COMPOSED_GELU, uncast_scores=True, dropped_scores=True)
 KINDS: Mapping[str, LayerKind] = {
     "bloom": LayerKind(root_mean_square=False, rotated=False),
     "codegen": _GPTJ,
@@ -73,21 +78,21 @@ KINDS: Mapping[str, LayerKind] = {
     "gpt2": _GPT2,
     "gptj": _GPTJ,
     "gpt_oss": LayerKind(float32_scale=True, narrow_scores=True, of_experts=CLAMPED),
-    "gpt_bigcode": LayerKind(root_mean_square=False, rotated=False),
+    "gpt_bigcode": replace(_DROPPING, dropped_scores=True),
     "gpt_neox": LayerKind(root_mean_square=False, norm_inputs=1, partly_rotated=True),
     "mpt": LayerKind(root_mean_square=False, rotated=False),
     "nemotron": LayerKind(root_mean_square=False, partly_rotated=True),
     "olmo": LayerKind(scaled=False),
     "olmo2": LayerKind(float32_scale=True, query_key_norm=True),
     "olmoe": LayerKind(query_key_norm=True),
-    "opt": LayerKind(root_mean_square=False, rotated=False, plain=RELU),
+    "opt": replace(_DROPPING, plain=RELU),
     "phi3": LayerKind(partly_rotated=True),
     "phi": _PARALLEL,
     "qwen2_moe": LayerKind(gated_share=True),
     "qwen3": LayerKind(query_key_norm=True),
     "qwen3_moe": LayerKind(query_key_norm=True),
     "phimoe": _LAYER_NORM,
-    "starcoder2": _LAYER_NORM,
+    "starcoder2": replace(_LAYER_NORM, dropped=2, dropped_scores=True),
     "stablelm": LayerKind(root_mean_square=False, partly_rotated=True),
 }
 # Families of which transformers (5.23) has eager attention alone.
@@ -118,6 +123,8 @@ KEPT = (
     "cast_norms",
     "cast_powers",
     "views",
+    "masks",
+    "score_masks",
 )
 """The elements that a layer keeps for each token.
 
@@ -141,7 +148,9 @@ uncast_scores: those without any in float32 unless autocast makes them;
 wide_heads: queries and keys that eager attention casts to float32.
 cast_norms: inputs of norms that autocast on GPUs computes in float32, each with a copy of its own;
 cast_powers: MLP-wide tensors whose powers it computes so.
-views: of attention, what is held beside the values since these are a view of it.
+views: of attention, what is held beside the values since these are a view of it;
+masks: elements of which a share is dropped, with a mask of a byte each;
+score_masks: heads of whose scores eager attention drops a share so.
 """
 
 
@@ -186,6 +195,8 @@ def kept(model: Model, placed: str = ALL_LINEAR) -> tuple[float, ...]:
         0.0 if rms else kind.norms * model.hidden,
         dense if kind.plain == COMPOSED_GELU and not model.mlp_gated else 0.0,
         _views(model, kind),
+        kind.dropped * model.hidden,
+        model.heads if kind.dropped_scores else 0.0,
     )
 
 

@@ -143,4 +143,6 @@ def test_kernels_have_a_loss_in_chunks_for_three_families() -> None:
 def test_layers_with_layer_norms_go_on_in_float32_on_4_bit_weights() -> None:
     several = [imported("accelerated-peft-bnb", name) for name in (SANTACODER, ALONE.model_name)]
     assert [stack.lifts(config, CATALOGUE) for config in several] == [True, False]
-    assert not stack.lifts(replace(several[0], software=None), CATALOGUE)
+    assert stack.lifts(replace(several[0], software=None), CATALOGUE)  # autocast, too, beside adapters alone
+    cast = replace(several[0], software=None, optimizer_state="adamw-bf16")
+    assert not stack.lifts(cast, CATALOGUE)
