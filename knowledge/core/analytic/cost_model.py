@@ -142,7 +142,7 @@ def memory(c: ConfigTable) -> Memory:
         optimizer=states / c.shards,
         activations=forward + litgpt.instead(c, np.zeros(len(c)), litgpt.of_former),
         logits=logits,
-        adapters=_adapter_bytes(c) * c.lora_parameters,
+        adapters=_adapter_bytes(c) * c.lora_parameters / c.shards,
         cached=cached,
         gathered=gathered.of_all(c),
         copies=gathered.of_copies(c, gathered.of_step(c, stored), rest),

@@ -38,6 +38,14 @@ def test_layers_put_together_from_shards_cost_experts_gigabytes() -> None:
     assert gathered.of_layers(several) / 1e9 == pytest.approx([0.0, 1.31, 0.87, 8.7, 0.25], abs=0.05)
 
 
+def test_fsdp_shares_adapters_with_all_their_states_out() -> None:
+    adapted = replace(LLAMA, method="lora", lora_r=64, target_modules="all-linear")
+    whole, shared = cost_model.memory(
+        columns([replace(adapted, sharding="ddp"), adapted], CATALOGUE)
+    ).adapters
+    assert whole / shared == pytest.approx(8.0)
+
+
 def test_a_layer_waits_for_its_memory_to_be_free_but_for_our_trainer() -> None:
     c = columns([LLAMA, replace(LLAMA, method="lora"), OURS, replace(LLAMA, number_gpus=1)], CATALOGUE)
     assert gathered.of_pending(c) / 1e9 == pytest.approx([0.436, 0.436, 0.0, 0.0], abs=0.001)
