@@ -8,21 +8,20 @@ trees and weights learn of one stack makes the peaks of another worse (docs/meas
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.stack import is_fsdp, is_ours, software_family
+from knowledge.core.analytic.stack import is_fsdp, is_ours
 from knowledge.core.data import splits
 from knowledge.core.data.splits import Dataset, Fold
 from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.types import Config
 from knowledge.core.model.estimators import QUICK_TREES
-from knowledge.core.model.intervals import ENOUGH
 from knowledge.core.model.regressor import Regressor
+from knowledge.core.model.training_support import foreign, known_software
 
 ENOUGH_OF_OURS = 10  # peaks before history is asked at all
 ENOUGH_LEFT = 5  # of them to learn from while others are left out
@@ -47,8 +46,7 @@ class OwnPeaks:
     def of(cls, data: Dataset, regressor: Regressor) -> OwnPeaks:
         """data: all rows with a peak. regressor: of the kind that learns from them."""
         ours = np.array([is_ours(x) for x in data.configs], dtype=bool)
-        families = Counter(map(software_family, data.configs))
-        software = frozenset(family for family, peaks in families.items() if peaks >= ENOUGH)
+        software = known_software(data.configs)
         if ours.sum() < ENOUGH_OF_OURS:
             return cls(software=software)
         some = [x for x, mine in zip(data.configs, ours, strict=True) if mine]
@@ -72,20 +70,14 @@ class OwnPeaks:
 
         Never of our trainer where GPUs share a model, until such peaks of it were measured.
         """
-        return np.array([self._is_physics(x) for x in configs], dtype=bool)
+        return np.array([self._is_physics(x) for x in configs], dtype=bool) | self.foreign(configs)
 
     def foreign(self, configs: Sequence[Config]) -> Mask:
         """Return the rows of software that history hardly has, shape (n,)."""
-        return np.array([self._is_foreign(x) for x in configs], dtype=bool)
+        return foreign(configs, self.software) & bool(self.software)
 
     def _is_physics(self, config: Config) -> bool:
-        if is_ours(config):
-            return not is_fsdp(config) and not self._is_believed(config)
-        return self._is_foreign(config)
-
-    def _is_foreign(self, config: Config) -> bool:
-        known = not self.software or is_ours(config) or software_family(config) in self.software
-        return not known
+        return is_ours(config) and not is_fsdp(config) and not self._is_believed(config)
 
     def _is_believed(self, config: Config) -> bool:
         required = {CONFIGURATION}

@@ -5,6 +5,7 @@ It says which models, GPUs, settings and sizes predictions may rely on.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,9 +13,11 @@ import numpy as np
 
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import ConfigTable
+from knowledge.core.analytic.stack import is_ours, software_family
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.types import Config
+from knowledge.core.model.intervals import ENOUGH
 
 # A run that fitted says something of runs that need up to so much more of the GPU.
 STEP = 1.25
@@ -26,7 +29,7 @@ class TrainingSupport:
     """The reach of the training rows; what lies beyond is marked as outside.
 
     `alone`: the model that is the only one of its GPU, by GPU. `reached`: of each model, GPU and setting the
-    largest share of the GPU that a run needed, by physics.
+    largest share of the GPU that a run needed, by physics. `software`: families with enough rows.
     """
 
     models: frozenset[str]
@@ -37,6 +40,7 @@ class TrainingSupport:
     low: Mapping[str, float]
     high: Mapping[str, float]
     reached: Mapping[str, float]
+    software: frozenset[str]
 
     @classmethod
     def of(cls, configs: Sequence[Config], c: ConfigTable) -> TrainingSupport:
@@ -54,6 +58,7 @@ class TrainingSupport:
             low={name: float(values.min()) for name, values in ranges.items()},
             high={name: float(values.max()) for name, values in ranges.items()},
             reached=_reached(configs, c),
+            software=known_software(configs),
         )
 
     def unseen_gpu(self, configs: Sequence[Config], c: ConfigTable) -> Mask:
@@ -70,6 +75,10 @@ class TrainingSupport:
     def unseen_model(self, c: ConfigTable) -> Mask:
         """Rows whose model was never measured."""
         return ~c.model_key.among(self.models)
+
+    def foreign(self, configs: Sequence[Config]) -> Mask:
+        """Rows of software that history hardly has, shape (n,)."""
+        return foreign(configs, self.software)
 
     def unseen_setting(self, configs: Sequence[Config]) -> Mask:
         """Rows whose way to train, checkpoint and share was never measured."""
@@ -100,6 +109,17 @@ class TrainingSupport:
         for name, values in _ranges(c).items():
             found |= (values < self.low[name] - 1) | (values > self.high[name] + 1)
         return found
+
+
+def known_software(configs: Sequence[Config]) -> frozenset[str]:
+    """The families of software of which history has enough rows."""
+    families = Counter(map(software_family, configs))
+    return frozenset(family for family, rows in families.items() if rows >= ENOUGH)
+
+
+def foreign(configs: Sequence[Config], known: frozenset[str]) -> Mask:
+    """Rows of software other than our trainer and the known families, shape (n,)."""
+    return np.array([not (is_ours(x) or software_family(x) in known) for x in configs], dtype=bool)
 
 
 def _share(c: ConfigTable) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.data.measurement import Measurement, table
-from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, Source
 from knowledge.core.model import estimators, features
@@ -245,7 +245,7 @@ def _learned(
     unseen_model, unseen_gpu = seen.unseen_model(c), seen.unseen_gpu(configs, c)
     outside = seen.outside(configs, c)
     rate = knowledge.rate.predict(configs, c, X, unseen_model, unseen_gpu)
-    width = np.exp(knowledge.rate.width(configs, unseen_model, unseen_gpu))
+    width = np.exp(_rate_width(knowledge, configs, c, unseen_model, unseen_gpu))
     memory, memory_width = cost_model.memory(c).total, np.full(len(configs), np.exp(MEMORY_WIDTH))
     if knowledge.memory is not None:
         memory = knowledge.memory.predict(configs, c, X, unseen_model, unseen_gpu)
@@ -285,3 +285,15 @@ def _learned(
         source=[Source.MODEL] * len(configs),
         outside=outside,
     )
+
+
+def _rate_width(
+    knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable, unseen_model: Mask, unseen_gpu: Mask
+) -> Array:
+    """Half-widths of ln(rate), shape (n,).
+
+    Software that history hardly has adds to a step as much that is unknown as all that physics leaves out.
+    """
+    width = knowledge.rate.width(configs, unseen_model, unseen_gpu)
+    of_physics = np.maximum(width, cost_model.Z_80 * cost_model.spread(c))
+    return np.where(knowledge.seen.foreign(configs), of_physics, width)

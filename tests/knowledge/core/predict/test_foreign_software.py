@@ -50,6 +50,14 @@ def test_the_interval_of_software_that_is_new_is_that_of_physics_at_least() -> N
     assert width[1] >= width[0]
 
 
+def test_rates_of_software_that_is_new_are_as_unsure_as_by_physics_at_least() -> None:
+    known, new = (replace(ASKED, software=name) for name in ("stack 1.2", "rival 1.2"))
+    found, prior = scores(learnt(1.0), [known, new]), scores(PRIOR, [new])
+    width = np.log(found.rate_high / found.rate)
+    assert width[1] >= np.log(prior.rate_high / prior.rate)[0] > width[0]
+    assert width[1] == pytest.approx(np.log(found.rate / found.rate_low)[1])
+
+
 def test_what_new_software_leaves_unsaid_is_as_unsure_as_by_physics_alone() -> None:
     """Whether scores of 4,096 tokens are held decides if it fits."""
     long = replace(ASKED, tokens_per_sample=4096, gradient_checkpointing=False, software="rival 1.2")
