@@ -132,7 +132,7 @@ def _stops() -> Iterable[Metric]:
     )
     lost = CounterMetricFamily(
         "foretune_preempted_gpu_seconds",
-        "GPU-seconds lost to these: work after the last checkpoint, and starting again.",
+        "GPU-seconds lost to these: work after the last checkpoint, kept GPUs that lay idle, starting again.",
         labels=["policy", "reason"],
     )
     for counted in all_stops():

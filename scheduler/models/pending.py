@@ -52,7 +52,7 @@ class Preemption(models.Model):
     """A running job that was asked to leave its GPUs to another one, or for others.
 
     gpus, lost_gpu_s: those that it held, and the GPU-seconds after its last checkpoint; 0 until it has left.
-    The start-up of its next attempt comes to them.
+    Those for which they lay idle, kept for the other, and the start-up of its next attempt come to them.
     """
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="preemptions")

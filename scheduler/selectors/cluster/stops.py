@@ -16,7 +16,8 @@ from scheduler.models import Allocation, Attempt, Preemption
 class RecentStops:
     """Stops of running jobs for others since a moment.
 
-    lost_gpu_s: work after their last checkpoints, and the start-ups of their next attempts so far.
+    lost_gpu_s: work after their last checkpoints, kept GPUs that lay idle, and the start-ups of their next
+    attempts so far.
     """
 
     stops: int = 0

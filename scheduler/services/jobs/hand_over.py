@@ -23,7 +23,7 @@ from scheduler.core.stopping import StopReason
 from scheduler.core.types import GpuId
 from scheduler.errors import CannotPlace
 from scheduler.models import Attempt, Job, PendingGpu, PendingStart
-from scheduler.services.jobs.preemptions import GPUS_ARE_KEPT, note_preemptions, stop_data
+from scheduler.services.jobs.preemptions import GPUS_ARE_KEPT, note_kept_idle, note_preemptions, stop_data
 from scheduler.services.jobs.starts import (
     GpuNow,
     gpus_now,
@@ -211,6 +211,7 @@ def explain_pending(start: PendingStart) -> None:
 def let_lapse(*, start: PendingStart, reason: str, now: datetime) -> None:
     """Keep nothing for this job any more; jobs stopped for it are queued again."""
     job = Job.objects.select_for_update(of=("self",)).get(pk=start.job_id)
+    note_kept_idle(takers=[job], now=now)
     if not PendingStart.objects.filter(pk=start.pk).delete()[0]:
         return
     log.info("pending start lapsed", extra={"job": job.pk, "reason": reason})

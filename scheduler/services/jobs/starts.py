@@ -30,6 +30,7 @@ from scheduler.selectors.checkpoints import furthest
 from scheduler.selectors.cluster.sites import sites_of
 from scheduler.selectors.figures.promise import promised_elsewhere
 from scheduler.selectors.nodes import trusted_since
+from scheduler.services.jobs.preemptions import note_kept_idle
 from scheduler.services.jobs.terms.run_limits import stops_at
 from scheduler.services.jobs.transitions import Note, move_all
 from scheduler.states import JobState, NodeState
@@ -118,6 +119,7 @@ def _begin(starts: Sequence[_Start], now: datetime) -> list[Attempt]:
     if not starts:
         return []
     jobs = [start.job for start in starts]
+    note_kept_idle(takers=jobs, now=now)
     PendingStart.objects.filter(job__in=jobs).delete()
     prefetch_related_objects([job for job in jobs if job.max_run_s is not None], "attempts")
     checkpoints = furthest(jobs)

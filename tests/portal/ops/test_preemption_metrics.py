@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models import F
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from portal.accounts.models import Team, User
 from portal.clock import database_now
 from scheduler.loop.tick import tick
-from scheduler.models import Preemption
+from scheduler.models import Allocation, Attempt, Job, PendingStart, Preemption
 from scheduler.services.jobs.verbs import return_to_queue
 from scheduler.services.quotas import QuotaValues, set_quotas
 from tests.harness import world
@@ -19,6 +21,7 @@ from tests.harness.fake_node import step
 from tests.harness.invariants import assert_sound
 from tests.harness.preempting import LONG_ENOUGH_S, preempting, running
 
+HALF_A_MINUTE = timedelta(seconds=30)
 STOPS, LOST = "foretune_preemptions_total", "foretune_preempted_gpu_seconds_total"
 
 
@@ -63,6 +66,8 @@ def test_work_after_the_last_checkpoint_and_the_next_start_up_are_lost(
     work = counted(client, LOST)[key]
     assert work >= 2 * LONG_ENOUGH_S
     tick()
+    assert counted(client, LOST)[key] == pytest.approx(work + idle_gpu_s(turn.taker))
+    work = counted(client, LOST)[key]
     turn.node.end(turn.node.take_up(), "succeeded")
     tick()
     again = turn.node.take_up()
@@ -73,6 +78,48 @@ def test_work_after_the_last_checkpoint_and_the_next_start_up_are_lost(
     assert work + 2 * 50.0 <= both < work + 2 * 100.0
     assert counted(client) == {key: 1}
     assert_sound()
+
+
+def idle_gpu_s(taker: Job) -> float:
+    """For how long the GPUs of a job's first attempt lay idle before it, all together."""
+    gpus = Allocation.objects.filter(claim__attempt__job=taker).values("gpu")
+    before = Allocation.objects.filter(gpu__in=gpus).exclude(claim__attempt__job=taker)
+    began_at = Attempt.objects.get(job=taker).created_at
+    return sum((began_at - one.released_at).total_seconds() for one in before if one.released_at)
+
+
+def test_gpus_that_lie_idle_for_a_job_that_waits_for_more_are_lost(
+    client: Client, db: None, settings: Any
+) -> None:
+    """Until it starts, or until they are no longer kept for it."""
+    settings.POLICY, key = "las", ("las", "rank")
+    node = world.fake_node(slots=2)
+    (_, first), (_, second) = running(node, number_gpus=1), running(node, number_gpus=1)
+    taker = world.job(params={"number_gpus": 2, "max_steps": 10_000})
+    tick()
+    node.end(first, "succeeded")
+    Allocation.objects.filter(released_at__isnull=False).update(released_at=F("released_at") - HALF_A_MINUTE)
+    PendingStart.objects.update(made_at=F("made_at") - 2 * HALF_A_MINUTE)
+    node.end(second, "succeeded")
+    assert counted(client, LOST)[key] == 0
+    tick()
+    assert counted(client, LOST)[key] == pytest.approx(idle_gpu_s(taker))
+    assert idle_gpu_s(taker) >= HALF_A_MINUTE.total_seconds()
+    assert_sound()
+
+
+def test_gpus_that_lay_idle_for_nothing_are_lost_as_well(client: Client, db: None, settings: Any) -> None:
+    """One was free from the beginning, and is lost to the stop that frees the other."""
+    settings.POLICY, key = "las", ("las", "rank")
+    node = world.fake_node(slots=2)
+    running(node, number_gpus=1)
+    taker = world.job(params={"number_gpus": 2, "max_steps": 10_000})
+    tick()
+    PendingStart.objects.update(made_at=F("made_at") - HALF_A_MINUTE, expires_at=F("made_at") - HALF_A_MINUTE)
+    made_at = PendingStart.objects.get().made_at
+    tick()
+    over_at = taker.events.get(kind="reservation_over").at
+    assert counted(client, LOST)[key] == pytest.approx((over_at - made_at).total_seconds())
 
 
 def test_nothing_is_lost_where_the_stopped_job_ends_by_itself(

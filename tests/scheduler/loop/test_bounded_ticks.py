@@ -204,7 +204,7 @@ def test_starts_on_free_gpus_take_a_constant_number_of_queries(
 
     monkeypatch.setattr("scheduler.loop.apply.start_attempts", counted)
     assert tick().started == jobs
-    assert len(queries) == 18, queries
+    assert len(queries) == 19, queries
     assert_sound()
 
 
@@ -222,7 +222,7 @@ def test_starts_on_kept_gpus_take_a_constant_number_of_queries(settings: Any, jo
     assert epoch is not None
     with CaptureQueriesContext(connection) as captured:
         assert settle_pending(epoch, database_now()) == jobs
-    assert len(captured) == 37, captured.captured_queries
+    assert len(captured) == 41, captured.captured_queries
     assert_sound()
 
 
