@@ -158,7 +158,7 @@ def _check_quotas(team: Team, quotas: list[QuotaValues], prefix: str = "quotas.{
     kept = {ALL_MODELS, *(values.gpu_model for values in _in_force(team))}
     for number, values in enumerate(quotas):
         found = _out_of_range(asdict(values), ("guaranteed", "borrow_limit", "lending_limit"), MOST_GPUS)
-        if values.gpu_model not in kept and (unknown := _unknown_model(values.gpu_model)):
+        if values.gpu_model not in kept and (unknown := unknown_gpu(values.gpu_model)):
             found["gpu_model"] = unknown
         if values.gpu_model in seen:
             found["gpu_model"] = f"is named twice ({values.gpu_model or 'all models'}); give each model once"
@@ -170,8 +170,8 @@ def _check_quotas(team: Team, quotas: list[QuotaValues], prefix: str = "quotas.{
         raise BadParameters(errors)
 
 
-def _unknown_model(name: str) -> str:
-    """Why a quota of this model would bind nobody; empty if it is known."""
+def unknown_gpu(name: str) -> str:
+    """Why nobody knows GPUs of this model, with the nearest ones; empty if some do."""
     registered = inventory_models()
     if name in registered:
         return ""

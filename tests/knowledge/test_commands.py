@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -13,6 +14,7 @@ from knowledge.core.data.sources import generic
 from knowledge.importing.service import import_history, load_shipped
 from knowledge.models import Execution
 from tests.knowledge.conftest import NOW
+from tests.knowledge.core.model.test_lfb import PLAIN
 from tests.knowledge.predictors.test_learning import rows
 
 REQUEST = {
@@ -72,6 +74,42 @@ def test_recommend_names_the_field_that_it_cannot_use(changed: dict[str, object]
 def test_recommend_explains_a_request_it_cannot_read(request_json: str) -> None:
     with pytest.raises(CommandError, match="Example"):
         call_command("recommend", json=request_json)
+
+
+def _csv(row: dict[str, str]) -> bytes:
+    return (",".join(row) + "\n" + ",".join(row.values()) + "\n").encode()
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (None, "cannot be read as UTF-8 text"),
+        (b"\xff\xfe", "cannot be read as UTF-8 text"),
+        (b"", "nothing was written"),
+        (b"model_name,method\na,b\n", "nothing was written"),
+        (_csv({**PLAIN, "number_gpus": "two"}), "number_gpus"),
+        (_csv({**PLAIN, "origin": "elsewhere"}), "No row has an origin that begins with page:"),
+    ],
+)
+def test_a_shipped_history_that_cannot_be_built_is_left_alone(
+    tmp_path: Path, table: bytes | None, said: str
+) -> None:
+    given, out = tmp_path / "runs.csv", tmp_path / "out.csv"
+    out.write_text("as before")
+    if table is not None:
+        given.write_bytes(table)
+    with pytest.raises(CommandError, match=said):
+        call_command("build_shipped_history", str(given), str(out))
+    assert out.read_text() == "as before"
+
+
+def test_a_shipped_history_is_built_of_the_rows_of_pages(tmp_path: Path) -> None:
+    given, out = tmp_path / "runs.csv", io.StringIO()
+    given.write_bytes(_csv(PLAIN))
+    call_command("build_shipped_history", str(given), str(tmp_path / "out.csv"), stdout=out)
+    assert out.getvalue().startswith("1 row written")
+    with pytest.raises(CommandError, match="cannot be written"):
+        call_command("build_shipped_history", str(given), str(tmp_path / "none" / "out.csv"))
 
 
 @pytest.mark.django_db

@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from knowledge.catalogue.shipped_catalogue import shipped_catalogue
 from knowledge.core.data.sources import generic, lfb
+from knowledge.core.data.sources.table import BadTable
+from knowledge.core.domain.wording import counted
 
 
 class Command(BaseCommand):
@@ -21,10 +23,17 @@ class Command(BaseCommand):
         parser.add_argument("out", metavar="OUT.CSV")
 
     def handle(self, *, runs: str, out: str, **_: Any) -> None:
-        rows = [
-            replace(row, source="llmfinetuningbench")
-            for row in lfb.parse(Path(runs).read_text(encoding="utf-8"), shipped_catalogue())
-            if row.origin.startswith("page:")
-        ]
-        Path(out).write_text(generic.write(rows), encoding="utf-8")
-        self.stdout.write(f"{len(rows)} rows written to {out}")
+        try:
+            read = lfb.parse(Path(runs).read_text(encoding="utf-8"), shipped_catalogue())
+        except (OSError, UnicodeDecodeError) as unreadable:
+            raise CommandError(f"{runs} cannot be read as UTF-8 text: {unreadable}") from unreadable
+        except BadTable as wrong:
+            raise CommandError(f"{runs}: nothing was written. {wrong}") from wrong
+        rows = [replace(row, source="llmfinetuningbench") for row in read if row.origin.startswith("page:")]
+        if not rows:
+            raise CommandError(f"{runs}: nothing was written. No row has an origin that begins with page:.")
+        try:
+            Path(out).write_text(generic.write(rows), encoding="utf-8")
+        except OSError as unwritable:
+            raise CommandError(f"{out} cannot be written: {unwritable}") from unwritable
+        self.stdout.write(f"{counted(len(rows), 'row')} written to {out}")

@@ -106,7 +106,10 @@ class _StoppedAttempt(NamedTuple):
 def _last_held(
     gpus: Collection[int], since: datetime
 ) -> dict[int, tuple[datetime | None, _StoppedAttempt | None]]:
-    """Until when GPUs were held last, if that was since then, and by whom; None: they still are."""
+    """Until when GPUs were held last, and by whom, if that was since then.
+
+    None: they still are.
+    """
     held = Allocation.objects.filter(Q(released_at__isnull=True) | Q(released_at__gte=since), gpu__in=gpus)
     columns = ("gpu_id", "released_at", "claim__attempt__job", "claim__attempt__fence")
     rows = held.order_by(F("released_at").asc(nulls_last=True)).values_list(*columns)

@@ -20,6 +20,7 @@ from scheduler.errors import BadParameters, Conflict
 from scheduler.models import Market, MarketDecision, Node
 from scheduler.services.markets.prices import follow_market
 from scheduler.services.nodes.price import MAX_PRICE
+from scheduler.services.quotas import unknown_gpu
 from trainer.written import clean_name
 
 LONGEST_NAME = 100
@@ -47,7 +48,7 @@ class MarketTerms:
 def add_market(*, terms: MarketTerms, actor: User, now: datetime) -> Market:
     """Make a market known. Raises BadParameters naming the field, NotAllowed."""
     require_admin(actor)
-    cleaned = _checked(terms)
+    cleaned = _checked(terms, known="")
     try:
         with transaction.atomic():
             market = Market.objects.create(**asdict(cleaned), created_at=now)
@@ -63,7 +64,7 @@ def change_market(*, market: Market, changes: Mapping[str, Any], actor: User, no
     """Change some of its terms. Raises BadParameters naming the field, NotAllowed."""
     require_admin(actor)
     held = Market.objects.select_for_update(of=("self",)).get(pk=market.pk)
-    terms = _checked(MarketTerms(**{**_terms_of(held), **changes}))
+    terms = _checked(MarketTerms(**{**_terms_of(held), **changes}), known=held.gpu_model)
     if terms.gpu_model != held.gpu_model and Node.present.filter(market=held).exists():
         raise Conflict("Nodes of this market are here; its GPU model stays while they are.")
     try:
@@ -98,8 +99,14 @@ def _terms_of(market: Market) -> dict[str, Any]:
     return {name: getattr(market, name) for name in MarketTerms.__dataclass_fields__}
 
 
-def _checked(terms: MarketTerms) -> MarketTerms:
-    errors = {}
+def _checked(terms: MarketTerms, *, known: str) -> MarketTerms:
+    """The terms under the catalogue's name of the GPU model.
+
+    known: the one that the market has; it may outlive its last node. Raises BadParameters.
+    """
+    errors, gpu_model = {}, portal_catalogue().gpu_key(terms.gpu_model)
+    if gpu_model != known and (unknown := unknown_gpu(gpu_model)):
+        errors["gpu_model"] = unknown
     try:
         name = clean_name(terms.name)
     except ValueError as wrong:
@@ -119,7 +126,6 @@ def _checked(terms: MarketTerms) -> MarketTerms:
         errors["provisioner"] = f"must be empty or a name in the setting PROVISIONERS; these are {known}"
     if errors:
         raise BadParameters(errors)
-    gpu_model = portal_catalogue().gpu_key(terms.gpu_model)
     return MarketTerms(**{**asdict(terms), "name": name, "gpu_model": gpu_model})
 
 

@@ -48,6 +48,21 @@ def test_a_market_is_added_read_by_all_changed_and_removed(
     assert not Market.objects.exists()
 
 
+def test_a_market_of_gpus_that_nobody_knows_is_refused_with_the_nearest(
+    admin_api: APIClient, made: dict[str, Any]
+) -> None:
+    """One that was known when the market was made stays, although its last node has gone since."""
+    address, unknown = f"/api/markets/{made['id']}/", {"gpu_model": "NVIDIA-A100-SXM4-8OGB"}
+    for answer in (
+        admin_api.post("/api/markets/", {**MARKET, **unknown, "name": "west"}, format="json"),
+        admin_api.patch(address, unknown, format="json"),
+    ):
+        assert answer.status_code == 400
+        assert "did you mean A100-SXM4-80GB or" in answer.json()["error"]["fields"]["gpu_model"]
+    Market.objects.update(gpu_model="Vanished-1")
+    assert admin_api.patch(address, {"max_nodes": 3}, format="json").status_code == 200
+
+
 @pytest.mark.one_database
 @pytest.mark.parametrize(
     ("given", "field"),
@@ -57,6 +72,7 @@ def test_a_market_is_added_read_by_all_changed_and_removed(
         ({"gpus_per_node": 0}, "gpus_per_node"),
         ({"max_nodes": -1}, "max_nodes"),
         ({"provisioner": "aws"}, "provisioner"),
+        ({"gpu_model": "A1OO"}, "gpu_model"),
         ({"changeover_s": -1}, "changeover_s"),
     ],
 )
