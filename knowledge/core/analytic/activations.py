@@ -14,6 +14,8 @@ from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.layer_kinds import KEPT
 from trainer.logits import BYTES_PER_LOGIT, positions_at_once
 
+# Tensors of all chosen experts' tokens that a layer gives to NCCL and gets of it, forward and backward.
+SENT = 8.0
 BESIDE_SCORES = 4.5  # bytes of a score that eager attention holds at once besides what it keeps
 # Families that scale logits before the loss (transformers, `modeling_granite.py`, `modeling_cohere.py`).
 SCALED_LOGITS = frozenset(
@@ -93,6 +95,20 @@ def in_forward(c: ConfigTable, layer: Array) -> Array:
     return in_work(c, layer - later - np.where(c.adapter, 0.0, _for_learning(c, kept)))
 
 
+def in_sending(c: ConfigTable, layer: Array) -> Array:
+    """Bytes that a layer holds in work whose tokens go to other GPUs' experts.
+
+    On the way back, one more of what is gathered and of what experts are wide comes to what is kept (backward
+    pass of ScatterMoE's `ScatteredExperts`). Before PyTorch 2.8, tensors that NCCL gets or gives are not free
+    until its stream is done (`record_stream`), when the next layer has its own. A GPU receives now more, now
+    fewer tokens, so blocks of all that fit nothing else and lie beside those of logits.
+    """
+    kept = _kept(c)
+    more = weight_bytes(c) * (kept["experts"] - kept["frozen_experts"])
+    more += np.where(c.newer_pytorch, 0.0, SENT * compute_bytes(c) * kept["sent"])
+    return np.where(_sends_tokens(c), (layer + more) * c.peak_tokens, 0.0)
+
+
 def of_logits(c: ConfigTable) -> Array:
     """Return the bytes of logarithms of probabilities and two gradients in float32.
 
@@ -155,8 +171,9 @@ def _kept(c: ConfigTable) -> dict[str, Array]:
 
 
 def _of_experts(c: ConfigTable, kept: dict[str, Array]) -> Array:
-    """Bytes of a token that its chosen experts keep."""
-    found: Array = weight_bytes(c) * np.where(c.adapter, kept["frozen_experts"], kept["experts"])
+    """Bytes of a token that its chosen experts keep; ScatterMoE's all of it."""
+    frozen = c.adapter & (c.expert_parallel == 0)
+    found: Array = weight_bytes(c) * np.where(frozen, kept["frozen_experts"], kept["experts"])
     return found
 
 
@@ -172,6 +189,12 @@ def _for_learning(c: ConfigTable, kept: dict[str, Array]) -> Array:
     inputs = kept["inputs"] - c.hidden + kept["product"]
     experts = (kept["experts"] - kept["frozen_experts"]) * _at_once(c)
     found: Array = _of_learnt_norms(c, kept) + compute_bytes(c) * inputs + weight_bytes(c) * experts
+    return found
+
+
+def _sends_tokens(c: ConfigTable) -> Mask:
+    """Whether GPUs share experts, each with some of them (ScatterMoE)."""
+    found: Mask = c.fsdp & (c.gpus > 1) & (c.expert_parallel > 1)
     return found
 
 

@@ -64,6 +64,7 @@ class ConfigTable:
     whole_scales: Mask  # FSDP leaves the scales of 4-bit weights whole
     kept_inputs: Mask  # 4-bit layers keep their inputs, adapters or not
     litgpt: Mask  # LitGPT's own models and loop, in 16 bits
+    newer_pytorch: Mask  # 2.8 or later; unknown counts as older
     counting: Mask  # tokens predicted right are counted by a copy of the logits
     state_bytes: Array  # per trained parameter: weight, gradient, optimiser
     network_bytes_s: Array
@@ -145,7 +146,7 @@ class ConfigTable:
     def shards(self) -> Array:
         """GPUs that share one copy of the weights, in the mean over all."""
         fsdp = np.where(self.hybrid, self.gpus / self.nodes, self.gpus)
-        held = (self.parameters - self.apart) / fsdp + self.apart / np.maximum(self.expert_parallel, 1)
+        held = (self.parameters - self.apart) / fsdp + self.apart_here
         return np.where(self.fsdp, self.parameters / held, self.model_parallel)
 
     @cached_property
@@ -157,6 +158,12 @@ class ConfigTable:
         """
         routed = self.layers * self.experts * self.mlp_matrices * self.hidden * self.expert_width
         return np.where(self.fsdp & (self.expert_parallel > 0), routed, 0.0)
+
+    @cached_property
+    def apart_here(self) -> Array:
+        """Such weights of one GPU."""
+        found: Array = self.apart / np.maximum(self.expert_parallel, 1)
+        return found
 
     @cached_property
     def lora_parameters(self) -> Array:
@@ -207,6 +214,7 @@ def columns(
         whole_scales=np.array([stack.keeps_scales(c) for c in configs], dtype=bool),
         kept_inputs=np.array([stack.keeps_inputs(c) for c in configs], dtype=bool),
         litgpt=np.array([stack.is_litgpt(c) for c in configs], dtype=bool),
+        newer_pytorch=np.array([stack.is_newer_pytorch(c) for c in configs], dtype=bool),
         counting=np.array([stack.counts_accuracy(c) for c in configs], dtype=bool),
         settings=_settings(configs),
         **catalogue_columns.of_models(configs, catalogue),

@@ -131,7 +131,9 @@ def memory(c: ConfigTable) -> Memory:
     forward = kept + activations.of_weight_copies(c)
     forward = forward - _given_way(c, forward, gradients / c.shards)
     passing = np.minimum(activations.in_forward(c, layer), logits)
-    cached = np.where(c.cpu, 0.0, passing + CACHED_SHARE * (kept + logits))
+    # Gradients and states of experts that GPUs share are made there first.
+    sending = activations.in_sending(c, layer) - np.where(c.adapter, 0.0, (c.state_bytes - 2) * c.apart_here)
+    cached = np.where(c.cpu, 0.0, np.maximum(passing, sending) + CACHED_SHARE * (kept + logits))
     # A step's copies come when activations and logits are gone, and take their blocks, as a start's do.
     blocks = forward + logits + cached
     rest = (blocks, gradients / c.shards, states / c.shards)

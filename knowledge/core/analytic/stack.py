@@ -21,6 +21,7 @@ LITGPT = "LitGPT"
 FREEING = (0, 43, 2)  # bitsandbytes from here on keeps no input of a 4-bit layer (its pull request 1270)
 # fms-hf-tuning takes a TRL from here on (0.15 and later) that counts how many tokens are predicted right.
 COUNTING = (2, 8)
+NEWER_PYTORCH = (3, 0, 0, 1)  # fms-hf-tuning with PyTorch 2.8 (its `pyproject.toml`)
 NEWER_MISTRAL = (2, 5)  # fms-hf-tuning whose transformers may be 4.48 or later
 REPEATING = frozenset({"mistral", "mixtral"})
 # The usual values of settings that memory depends on. An attention of None is fused, as the GPU has it.
@@ -81,10 +82,16 @@ def counts_accuracy(config: Config) -> bool:
     return version is not None and version >= COUNTING and config.per_device_batch_size > 1
 
 
-def _tuning_version(config: Config) -> tuple[int, int] | None:
+def is_newer_pytorch(config: Config) -> bool:
+    """Tell whether PyTorch is 2.8 or later, with NCCL 2.27; unknown counts as older."""
+    version = _tuning_version(config)
+    return is_ours(config) or (version is not None and version >= NEWER_PYTORCH)
+
+
+def _tuning_version(config: Config) -> tuple[int, ...] | None:
     """The version of fms-hf-tuning, if that ran it."""
-    version = re.fullmatch(r"(?:fms-hf-tuning )?(\d+)\.(\d+)(?:\.\d+)*", config.software or "")
-    return None if version is None else (int(version[1]), int(version[2]))
+    version = re.fullmatch(r"(?:fms-hf-tuning )?(\d+\.\d+(?:\.\d+)*)", config.software or "")
+    return None if version is None else tuple(map(int, version[1].split(".")))
 
 
 def in_4_bits(config: Config) -> bool:

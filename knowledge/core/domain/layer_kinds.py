@@ -125,6 +125,7 @@ KEPT = (
     "views",
     "masks",
     "score_masks",
+    "sent",
 )
 """The elements that a layer keeps for each token.
 
@@ -150,7 +151,8 @@ cast_norms: inputs of norms that autocast on GPUs computes in float32, each with
 cast_powers: MLP-wide tensors whose powers it computes so.
 views: of attention, what is held beside the values since these are a view of it;
 masks: elements of which a share is dropped, with a mask of a byte each;
-score_masks: heads of whose scores eager attention drops a share so.
+score_masks: heads of whose scores eager attention drops a share so;
+sent: what is gathered for the chosen experts, of each token once for each.
 """
 
 
@@ -197,6 +199,7 @@ def kept(model: Model, placed: str = ALL_LINEAR) -> tuple[float, ...]:
         _views(model, kind),
         kind.dropped * model.hidden,
         model.heads if kind.dropped_scores else 0.0,
+        float(chosen * model.hidden),
     )
 
 
