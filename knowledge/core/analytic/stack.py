@@ -24,6 +24,8 @@ COUNTING = (2, 8)
 NEWER_PYTORCH = (3, 0, 0, 1)  # fms-hf-tuning with PyTorch 2.8 (its `pyproject.toml`)
 NEWER_MISTRAL = (2, 5)  # fms-hf-tuning whose transformers may be 4.48 or later
 REPEATING = frozenset({"mistral", "mixtral"})
+NEWER_CAMPAIGNS = "2025"  # of fms-acceleration, with transformers 4.48.1 (its `refs/requirements_*.txt`)
+DROPPING_CAMPAIGNS = "2024-07-15"  # from here on its scenarios ask for a dropout of 0.1, before of 0
 # The usual values of settings that memory depends on. An attention of None is fused, as the GPU has it.
 USUAL: Mapping[str, tuple[Any, ...]] = {
     "optimizer_state": ("adamw-fp32", "adamw-bf16"),
@@ -181,10 +183,11 @@ def repeats_for_flash(config: Config, catalogue: Catalogue) -> bool:
     """Tell whether it does so for a kernel that needs no copies.
 
     Mistral and Mixtral did in transformers before 4.48 (`MistralFlashAttention2`), which fms-hf-tuning took
-    up to 2.4, and fms-acceleration with it.
+    up to 2.4, and fms-acceleration with it until 2024.
     """
     version = _tuning_version(config)
-    older = uses_fms_acceleration(config) or (version is not None and version < NEWER_MISTRAL)
+    campaign = _campaign(config)
+    older = campaign < NEWER_CAMPAIGNS if campaign else version is not None and version < NEWER_MISTRAL
     repeating = catalogue.model(config.model_name).architecture in REPEATING
     return older and repeating and config.flash_attention is True
 
@@ -192,16 +195,25 @@ def repeats_for_flash(config: Config, catalogue: Catalogue) -> bool:
 def drops_out(config: Config) -> bool:
     """Tell whether adapters drop a share of their input.
 
-    fms-hf-tuning does unless told otherwise (0.05 in `peft_config.py`; the scenarios of fms-acceleration ask
-    for 0.1).
+    fms-hf-tuning does unless told otherwise (0.05 in `peft_config.py`); the scenarios of fms-acceleration
+    asked for none at first (its column `lora_dropout`).
     """
-    adapted = config.method in config_space.ADAPTERS and not is_ours(config)
-    return adapted and (uses_fms_acceleration(config) or _tuning_version(config) is not None)
+    if config.method not in config_space.ADAPTERS or is_ours(config):
+        return False
+    if uses_fms_acceleration(config):
+        return (_campaign(config) or DROPPING_CAMPAIGNS) >= DROPPING_CAMPAIGNS
+    return _tuning_version(config) is not None
 
 
 def uses_fms_acceleration(config: Config) -> bool:
     """Tell whether the benchmarks of fms-acceleration ran it."""
     return (config.software or "").startswith("fms-acceleration")
+
+
+def _campaign(config: Config) -> str:
+    """The day of a campaign of fms-acceleration; empty if not stated."""
+    found = re.fullmatch(r"fms-acceleration (\d{4}-\d\d-\d\d)", config.software or "")
+    return found[1] if found else ""
 
 
 def placement(config: Config) -> str:

@@ -63,7 +63,7 @@ def _config(cells: Cells) -> Config:
         tokens_per_sample=2048 if "santacoder" in cells.need("model_name_or_path") else LIMIT,
         per_device_batch_size=cells.count("per_device_train_batch_size"),
         gradient_accumulation_steps=cells.whole("gradient_accumulation_steps", 1) or _accumulation(cells),
-        precision=cells.text("torch_dtype"),
+        precision=_precision(cells),
         quantization={"qlora": "bnb-4bit", "gptq-lora": "gptq-4bit"}.get(method, "none"),
         lora_r=cells.whole("r", 1),
         lora_alpha=cells.whole("lora_alpha", 1),
@@ -89,10 +89,18 @@ def _optimizer(cells: Cells, method: str, gpus: int) -> str | None:
     The source's configuration of Accelerate has no mixed precision (`scripts/benchmarks/accelerate.yaml`), so
     states are as wide as the weights; where a run asks for it, Accelerate makes float32 of what FSDP shards.
     """
-    if method != "full" or cells.text("torch_dtype") not in ("bfloat16", "float16"):
+    if method != "full" or _precision(cells) not in ("bfloat16", "float16"):
         return None
     mixed = cells.flag("bf16") or cells.flag("fp16")
     return "adamw-fp32" if mixed and gpus > 1 else "adamw-bf16"
+
+
+def _precision(cells: Cells) -> str:
+    """The width that weights are loaded in.
+
+    Where no column says it, and nobody asks for fp16, it is fms-hf-tuning's default (its `ModelArguments`).
+    """
+    return cells.text("torch_dtype") or ("float16" if cells.flag("fp16") else "bfloat16")
 
 
 def _has_liger_loss(cells: Cells) -> bool:

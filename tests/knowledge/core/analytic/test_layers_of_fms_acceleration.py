@@ -87,6 +87,18 @@ def test_dropout_keeps_a_mask_and_what_it_leaves_of_each_adapter_s_input() -> No
     assert going[0] == going[1]
 
 
+def test_first_campaigns_dropped_nothing() -> None:
+    days = ("2024-06-07", "2024-07-15")
+    dated = [replace(ALONE, software=f"fms-acceleration {day}") for day in days]
+    several = [*dated, replace(ALONE, software="fms-acceleration"), replace(ALONE, software="2.4.0")]
+    assert [stack.drops_out(config) for config in several] == [False, True, True, True]
+
+
+def test_campaigns_with_a_newer_transformers_copy_no_keys_of_mistral() -> None:
+    newer = replace(ALONE, software="fms-acceleration 2025-02-06")
+    assert table(ALONE, newer).repeated_flash.tolist() == [True, False]
+
+
 def test_going_forward_a_layer_holds_as_much_whether_all_weights_learn_or_adapters() -> None:
     """Of one token, what needs no gradient is held then; a checkpointed layer keeps its input alone."""
     plain = replace(ALONE, method="lora", quantization="none", optimizer_state="adamw-bf16", software=None)

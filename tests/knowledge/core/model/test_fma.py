@@ -36,7 +36,8 @@ def config(**changed: str) -> Config:
         ({}, "adamw-bf16"),
         ({"bf16": "True"}, "adamw-fp32"),
         ({"bf16": "True", "num_gpus": "1"}, "adamw-bf16"),
-        ({"torch_dtype": ""}, None),
+        ({"torch_dtype": ""}, "adamw-bf16"),
+        ({"torch_dtype": "float32"}, None),
         ({"peft_method": "lora"}, None),
     ],
 )
@@ -44,6 +45,21 @@ def test_states_are_as_wide_as_the_weights_unless_mixed_precision_is_sharded(
     changed: dict[str, str], state: str | None
 ) -> None:
     assert config(**changed).optimizer_state == state
+
+
+@pytest.mark.parametrize(
+    ("changed", "precision"),
+    [
+        ({}, "bfloat16"),
+        ({"torch_dtype": "float16"}, "float16"),
+        ({"torch_dtype": ""}, "bfloat16"),
+        ({"torch_dtype": "", "fp16": "True"}, "float16"),
+    ],
+)
+def test_files_without_a_width_have_the_default_of_what_ran_them(
+    changed: dict[str, str], precision: str
+) -> None:
+    assert config(**changed).precision == precision
 
 
 @pytest.mark.parametrize(
