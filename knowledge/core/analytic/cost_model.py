@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from knowledge.core.analytic import activations, gathered, held_weights, litgpt
+from knowledge.core.analytic import activations, gathered, held_weights, litgpt, overheads
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain.arrays import Array
 
@@ -113,7 +113,7 @@ def throughput(c: ConfigTable) -> Array:
     flops = flops_per_token(c) + 6 * c.lora_parameters
     slowdown = np.where(c.quantized, QUANTIZED_SLOWDOWN, 1.0)
     compute = tokens * flops * slowdown / (c.peak * saturation(tokens, eta_max(c), half_tokens(c)))
-    compute = compute + launch_time(c)
+    compute = compute + overheads.launch_time(c)
     step = step_time(compute, network_time(c), optimizer_time(c), c.accumulation, c.fsdp)
     rate: Array = c.gpus * c.accumulation * tokens / step
     return rate
@@ -174,29 +174,30 @@ def paging_bytes(c: ConfigTable) -> Array:
     return moved
 
 
+def needed(c: ConfigTable) -> Array:
+    """Return the bytes of one GPU without which nothing runs; a peak may have more.
+
+    A step's copies come when activations and logits are gone. Where memory is short, PyTorch's allocator
+    gives their blocks back, and those of copies later on (`release_cached_blocks`), and tries again.
+    """
+    whole, stored = memory(c), held_weights.stored_bytes(c)
+    none = np.zeros(len(c))
+    copied = gathered.of_copies(c, gathered.of_step(c, stored), (none, whole.gradients, whole.optimizer))
+    states = whole.weights + whole.gradients + whole.optimizer + whole.adapters
+    working = states + copied + whole.context + whole.communicators
+    found: Array = np.maximum(whole.total - whole.copies, working)
+    return found
+
+
 def fits(c: ConfigTable) -> Array:
-    """Return the capacity over 1.08 times the predicted peak; 1 or more fits."""
-    share: Array = c.memory / (MEMORY_MARGIN * memory(c).total)
+    """Return the capacity over 1.08 times what is needed; 1 or more fits."""
+    share: Array = c.memory / (MEMORY_MARGIN * needed(c))
     return share
 
 
 def spread(c: ConfigTable) -> Array:
     """τ: the stated standard deviation of ln θ around the prior."""
     return np.where(c.cpu, CPU_TAU, TAU)
-
-
-def trained_parameters(c: ConfigTable) -> Array:
-    """Parameters that get gradients."""
-    return np.where(c.adapter, c.lora_parameters, c.parameters)
-
-
-def checkpoint_bytes(c: ConfigTable) -> Array:
-    """Bytes of a checkpoint, shape (n,).
-
-    It holds the trained weights and AdamW's two moments, all in float32.
-    """
-    found: Array = 12.0 * trained_parameters(c)
-    return found
 
 
 def _resident(c: ConfigTable, whole: Memory) -> Array:
@@ -256,15 +257,6 @@ def half_tokens(c: ConfigTable) -> Array:
     return np.where(c.cpu, 64.0, 500.0)
 
 
-def launch_time(c: ConfigTable) -> Array:
-    """Return the seconds that a micro-step spends on starting operations.
-
-    This bounds tiny models on a CPU.
-    """
-    per_layer = np.where(c.adapter, 1.5e-3, 0.8e-3)
-    return np.where(c.cpu, 2e-3 + c.layers * per_layer, 0.0)
-
-
 def network_time(c: ConfigTable) -> Array:
     """Seconds of one exchange of gradients, and with fsdp of weights."""
     inside, across = network_times(c)
@@ -279,7 +271,7 @@ def network_times(c: ConfigTable) -> tuple[Array, Array]:
     nodes each GPU exchanges its gradients alone.
     """
     frozen_bytes = np.where(c.float32, 4.0, 2.0) * c.parameters
-    gradient_bytes = np.where(c.float32 | c.adapter, 4.0, 2.0) * trained_parameters(c)
+    gradient_bytes = np.where(c.float32 | c.adapter, 4.0, 2.0) * held_weights.trained_parameters(c)
     gathered = np.where(c.fsdp, frozen_bytes, gradient_bytes)
     reduced = np.where(c.fsdp, np.where(c.adapter, 0.0, gradient_bytes), 0.0)
     between = np.minimum(c.network_bytes_s, c.link_bytes_s)
@@ -296,5 +288,5 @@ def network_times(c: ConfigTable) -> tuple[Array, Array]:
 def optimizer_time(c: ConfigTable) -> Array:
     """Seconds of the weights' update, bound by memory traffic."""
     shards = np.where(c.fsdp, c.shards, 1.0)
-    seconds: Array = 28 * trained_parameters(c) / shards / c.bandwidth
+    seconds: Array = 28 * held_weights.trained_parameters(c) / shards / c.bandwidth
     return seconds

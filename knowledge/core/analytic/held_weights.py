@@ -41,5 +41,19 @@ def of_towers(c: ConfigTable) -> Array:
     return found
 
 
+def trained_parameters(c: ConfigTable) -> Array:
+    """Parameters that get gradients."""
+    return np.where(c.adapter, c.lora_parameters, c.parameters)
+
+
+def checkpoint_bytes(c: ConfigTable) -> Array:
+    """Bytes of a checkpoint, shape (n,).
+
+    It holds the trained weights and AdamW's two moments, all in float32.
+    """
+    found: Array = 12.0 * trained_parameters(c)
+    return found
+
+
 def _frozen_width(c: ConfigTable) -> Array:
     return np.where(c.float32 | c.upcast, 4.0, 2.0)

@@ -66,7 +66,7 @@ def _device(c: ConfigTable, passes: Array) -> Array:
         cost_model.optimizer_time(c),
         cost_model.paging_bytes(c) / HOST_BYTES_S,
         # A CPU starts operations and does them, one after the other.
-        np.where(c.cpu, c.accumulation * cost_model.launch_time(c), 0.0),
+        np.where(c.cpu, c.accumulation * overheads.launch_time(c), 0.0),
     ]
     return np.column_stack(parts)
 

@@ -99,10 +99,12 @@ def _interval(value: float, low: float, high: float) -> Interval:
     )
 
 
-def peaks_of_usual(configs: Sequence[Config], c: ConfigTable, catalogue: Catalogue) -> dict[int, Array]:
-    """Return the peaks by usual values of what is not stated, by row.
+def peaks_of_usual(
+    configs: Sequence[Config], c: ConfigTable, catalogue: Catalogue
+) -> dict[int, tuple[Array, Array]]:
+    """Return peaks by usual values of what is not stated, and to fit, by row.
 
-    Rows that state everything are absent.
+    The latter are probabilities. Rows that state everything are absent.
     """
     variants = {row: stack.usual_variants(x) for row, x in enumerate(configs) if stack.unstated(x)}
     if not variants:
@@ -110,7 +112,8 @@ def peaks_of_usual(configs: Sequence[Config], c: ConfigTable, catalogue: Catalog
     padded = [float(c.padded[row]) for row, some in variants.items() for _ in some]
     table = columns([x for some in variants.values() for x in some], catalogue, padded)
     ends = np.cumsum([len(some) for some in variants.values()])
-    return dict(zip(variants, np.split(cost_model.memory(table).total, ends[:-1]), strict=True))
+    peaks, fitting = (np.split(found, ends[:-1]) for found in (cost_model.memory(table).total, p_fits(table)))
+    return dict(zip(variants, zip(peaks, fitting, strict=True), strict=True))
 
 
 def p_fits(c: ConfigTable) -> Array:
@@ -155,10 +158,10 @@ class PriorPredictor(BasePredictor):
 
     def score(self, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:
         rate, memory = stated_rate(c), cost_model.memory(c).total
-        p_valid = fit_probability(c.memory / memory, cost_model.MEMORY_MARGIN)
+        p_valid = p_fits(c)
         low, high = memory.copy(), memory.copy()
-        for row, peaks in peaks_of_usual(configs, c, self.catalogue).items():
-            p_valid[row] = fit_probability(c.memory[row] / peaks, cost_model.MEMORY_MARGIN).mean()
+        for row, (peaks, fitting) in peaks_of_usual(configs, c, self.catalogue).items():
+            p_valid[row] = fitting.mean()
             low[row], high[row] = min(low[row], peaks.min()), max(high[row], peaks.max())
         factor = np.exp(cost_model.Z_80 * cost_model.spread(c))
         memory_factor = np.exp(cost_model.Z_80 * MEMORY_TAU)

@@ -26,7 +26,6 @@ from knowledge.core.predict.base import (
     BasePredictor,
     PredictionBatch,
     PriorPredictor,
-    fit_probability,
     p_fits,
     peaks_of_usual,
 )
@@ -264,12 +263,11 @@ def _learned(
     low, high, fits = memory / memory_width, memory * memory_width, p_fits(c)
     strange = np.flatnonzero(foreign)
     usual = peaks_of_usual([configs[int(row)] for row in strange], c.take(strange), catalogue)
-    for place, peaks in usual.items():
+    for place, (peaks, fitting) in usual.items():
         row = strange[place]
         low[row] = min(low[row], peaks.min() / memory_width[row])
         high[row] = max(high[row], peaks.max() * memory_width[row])
-        of_usual = fit_probability(c.memory[row] / peaks, cost_model.MEMORY_MARGIN)
-        fits[row] = min(fits[row], of_usual.mean())
+        fits[row] = min(fits[row], fitting.mean())
     unfamiliar = outside | unseen_model | knowledge.rate.scarce(configs)
     doubtful = unfamiliar | foreign | seen.beyond_reach(configs, c)
     doubted = suspected / np.where(seen.untried_setting(configs, c), 1.0, PREDICTION_MARGIN)

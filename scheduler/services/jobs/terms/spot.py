@@ -13,7 +13,7 @@ from django.conf import settings
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.analytic.config_table import columns
-from knowledge.core.analytic.cost_model import checkpoint_bytes
+from knowledge.core.analytic.held_weights import checkpoint_bytes
 from knowledge.core.domain.catalogue import UnknownGpu, UnknownModel
 from knowledge.core.domain.option_json import read_option
 from scheduler.errors import BadParameters
