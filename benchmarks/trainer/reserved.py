@@ -71,14 +71,20 @@ SHAPES = (
 )
 
 
-def held(shape: Shape, layers: int) -> float:
-    """Bytes a token that the allocator keeps."""
+def checkpointed(shape: Shape, layers: int) -> torch.nn.Module:
+    """A model with frozen weights, as one with adapters goes back."""
     model = AutoModelForCausalLM.from_config(shape.config(layers), dtype=torch.bfloat16)
     for weight in model.parameters():
         weight.requires_grad = False
     model.enable_input_require_grads()
     model.train()
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    return model
+
+
+def held(shape: Shape, layers: int) -> float:
+    """Bytes a token that the allocator keeps."""
+    model = checkpointed(shape, layers)
     ids = torch.randint(0, shape.vocabulary, (shape.samples, TOKENS // shape.samples))
 
     def step() -> None:

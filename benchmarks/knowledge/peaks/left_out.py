@@ -28,12 +28,13 @@ from knowledge.core.analytic.peak_memory import PeakMemory
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import registry
 from knowledge.core.data.splits import Dataset
-from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.model import features
 from knowledge.core.model.estimators import TREES
 from knowledge.core.model.regressor import Regressor
 
 SOURCES = (accuracy.LFB, accuracy.FMA, accuracy.LITGPT)
+FULL = 0.99  # of the limit: samples count as whole
 
 
 def has_known_peak(row: Measurement) -> bool:
@@ -53,6 +54,12 @@ def by_physics(rows: list[Measurement]) -> Array:
     """Errors of physics at its stated weights."""
     data = dataset([row for row in rows if has_known_peak(row)], [])
     return np.minimum(cost_model.memory(data.c).total, data.c.memory) / data.values - 1
+
+
+def of_many_lengths(rows: list[Measurement]) -> Mask:
+    """The rows with a known peak whose samples are shorter than their limit in the mean."""
+    known = [row for row in rows if has_known_peak(row)]
+    return np.array([(row.padded_tokens or np.inf) < FULL * row.config.tokens_per_sample for row in known])
 
 
 def judged(rows: list[Measurement], split: accuracy.Split) -> dict[str, Array]:
@@ -81,7 +88,11 @@ def main() -> None:
     for source in SOURCES:
         text = (args.history / source / accuracy.FILES[source]).read_text(encoding="utf-8")
         rows = registry.parse(text, accuracy.CATALOGUE)
-        _print(f"{source}, as a whole", "stated", by_physics(rows))
+        errors, varied = by_physics(rows), of_many_lengths(rows)
+        _print(f"{source}, as a whole", "stated", errors)
+        if varied.any():
+            _print(f"{source}, samples of one length", "stated", errors[~varied])
+            _print(f"{source}, samples of many lengths", "stated", errors[varied])
         gpus = sorted({row.config.gpu_model for row in rows})
         for split in accuracy.all_splits(gpus):
             name = f"{source}, {split.unseen}"
