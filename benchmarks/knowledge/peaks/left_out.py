@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 import numpy as np
 
 from benchmarks.knowledge import accuracy
-from knowledge.core.analytic import cost_model
+from knowledge.core.analytic import cost_model, peak_memory
 from knowledge.core.analytic.config_table import columns
 from knowledge.core.analytic.peak_memory import PeakMemory
 from knowledge.core.data.measurement import Measurement
@@ -53,7 +53,7 @@ def dataset(rows: list[Measurement], learnt: list[Measurement]) -> Dataset:
 def by_physics(rows: list[Measurement]) -> Array:
     """Errors of physics at its stated weights."""
     data = dataset([row for row in rows if has_known_peak(row)], [])
-    return np.minimum(cost_model.memory(data.c).total, data.c.memory) / data.values - 1
+    return peak_memory.shown(data.c, cost_model.memory(data.c).total) / data.values - 1
 
 
 def of_many_lengths(rows: list[Measurement]) -> Mask:
@@ -74,7 +74,7 @@ def judged(rows: list[Measurement], split: accuracy.Split) -> dict[str, Array]:
         data = dataset(peaks, [rows[row] for row in train])
         wrong, correction = Regressor(PeakMemory).out_of_fold(data, [(learnt, left_out)], TREES)
         for name, logarithms in (("fitted", -wrong), ("trees", correction - wrong)):
-            predicted = np.minimum(data.values * np.exp(logarithms), data.c.memory)
+            predicted = peak_memory.shown(data.c, data.values * np.exp(logarithms))
             found[name].append((predicted / data.values - 1)[left_out])
     return {name: np.concatenate(errors) for name, errors in found.items()}
 

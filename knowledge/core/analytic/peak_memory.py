@@ -7,6 +7,7 @@ shards, blocks that the allocator keeps, buffers of the network. How much of eac
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -58,6 +59,28 @@ def peak_parts(c: ConfigTable) -> Array:
     return np.column_stack(parts)
 
 
+def shown(c: ConfigTable, peak: Array) -> Array:
+    """Peaks as measurements show them, (n,): no GPU uses more than it has."""
+    return np.minimum(with_paged(c, peak), c.memory)
+
+
+def with_paged(c: ConfigTable, peak: Array) -> Array:
+    """Peaks with all paged states that the whole GPU has room for, (n,).
+
+    The prior has some leave, so that the rest fits for sure; a run lets them stay as long as it can.
+    """
+    return np.where(c.paged, np.minimum(peak + _paged_out(c), np.maximum(peak, c.memory)), peak)
+
+
+def _paged_out(c: ConfigTable) -> Array:
+    """Bytes of paged states that the prior has leave, (n,)."""
+    if not c.paged.any():
+        return np.zeros(len(c))
+    all_stay = cost_model.memory(replace(c, paged=np.zeros(len(c), dtype=bool)))
+    found: Array = all_stay.optimizer - cost_model.memory(c).optimizer
+    return found
+
+
 class PeakMemory:
     """Weights of the parts of a peak. After `fit`: `weights_`, shape (k,)."""
 
@@ -69,7 +92,7 @@ class PeakMemory:
         """
         parts = peak_parts(c)
         self.weights_: Array = fit_weights(
-            lambda weights: np.minimum(parts @ weights, c.memory),
+            lambda weights: shown(c, parts @ weights),
             parts.shape[1],
             peak,
             groups,
@@ -98,8 +121,8 @@ class PeakMemory:
         return {name: getattr(stated, name) * factor for name in names} | found
 
     def observed(self, c: ConfigTable) -> Array:
-        """The peak as a measurement shows it: no GPU uses more than it has."""
-        return np.minimum(self.value(c), c.memory)
+        """The peak as a measurement shows it."""
+        return shown(c, self.value(c))
 
     def features(self, c: ConfigTable) -> Array:
         """Return features for an estimator.

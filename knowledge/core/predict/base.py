@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from knowledge.core.analytic import cost_model, stack
+from knowledge.core.analytic import cost_model, peak_memory, stack
 from knowledge.core.analytic.config_table import ConfigTable, columns
 from knowledge.core.analytic.step_time import stated_rate
 from knowledge.core.domain import config_space
@@ -163,6 +163,7 @@ class PriorPredictor(BasePredictor):
         for row, (peaks, fitting) in peaks_of_usual(configs, c, self.catalogue).items():
             p_valid[row] = fitting.mean()
             low[row], high[row] = min(low[row], peaks.min()), max(high[row], peaks.max())
+        memory, high = peak_memory.with_paged(c, memory), peak_memory.with_paged(c, high)
         factor = np.exp(cost_model.Z_80 * cost_model.spread(c))
         memory_factor = np.exp(cost_model.Z_80 * MEMORY_TAU)
         return PredictionBatch(

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from knowledge.core.analytic import cost_model
+from knowledge.core.analytic import cost_model, peak_memory
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.data.measurement import Measurement, table
 from knowledge.core.domain.arrays import Array, Mask
@@ -260,6 +260,7 @@ def _learned(
         wary = foreign | bool(knowledge.own_peaks.models)
         suspected = np.where(wary, np.maximum(memory, suspected), memory)
         memory_width = np.where(foreign, np.maximum(memory_width, np.exp(MEMORY_WIDTH)), memory_width)
+    memory = peak_memory.with_paged(c, memory)
     low, high, fits = memory / memory_width, memory * memory_width, p_fits(c)
     strange = np.flatnonzero(foreign)
     usual = peaks_of_usual([configs[int(row)] for row in strange], c.take(strange), catalogue)
