@@ -14,6 +14,12 @@ const key = document.querySelector("form[data-submit-once] input[name=key]");
 if (key && history.state?.key) key.value = history.state.key;
 else if (key) history.replaceState({ ...history.state, key: key.value }, "");
 
+// The tab that is shown stands within the line of tabs, however narrow the window.
+for (const tab of document.querySelectorAll(".nav-underline .active")) {
+  const line = tab.parentElement;
+  line.scrollLeft = tab.offsetLeft - line.offsetLeft - (line.clientWidth - tab.offsetWidth) / 2;
+}
+
 // Polled fragments: an unchanged one is answered with 304 and left alone; hidden tabs do not ask.
 const etags = new Map();
 const isPoll = (elt) => elt.getAttribute("hx-trigger")?.startsWith("every");

@@ -18,6 +18,7 @@ from portal.ops.demo.marker import mark
 from portal.ops.demo.nodes import MACHINES, join
 from portal.ops.demo.people import settle_in
 from portal.ops.demo.playing import Play
+from scheduler.loop import leadership
 from scheduler.loop.tick import tick
 from scheduler.models import Node
 from scheduler.services.nodes.state import drain_node
@@ -44,7 +45,10 @@ def build(*, seed: int, jobs: int, password: str, train: bool, now: datetime) ->
     people = settle_in(rng, password=password, now=start)
     mark(actor=people.admin, seed=seed, now=now)
     nodes = [join(machine, actor=people.admin, now=start, until=now) for machine in MACHINES]
-    play = Play(rng=rng, people=people, end=now)
+    epoch = leadership.acquire()
+    if epoch is None:
+        raise PortalNotEmpty("A worker of this portal is deciding; stop its workers, then try again.")
+    play = Play(rng=rng, people=people, end=now, epoch=epoch)
     play.expect(wishes(rng, people, count=jobs, start=start, end=now))
     for learnt_at in (start, start + timedelta(days=DAYS / 2), now - timedelta(hours=3)):
         play.run(learnt_at)
@@ -54,6 +58,7 @@ def build(*, seed: int, jobs: int, password: str, train: bool, now: datetime) ->
     play.report_progress(now)
     reason = "Memory is replaced on Thursday."
     drain_node(node=nodes[-1], actor=people.admin, reason=reason, move_jobs=False, now=now)
+    leadership.release(epoch)
     # Making all this took longer than a lease; a last tick explains the waiting, and must lose no node.
     Node.objects.update(last_seen_at=database_now())
     tick()

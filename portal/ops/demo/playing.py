@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 from knowledge.core.domain.option_json import option_json
-from knowledge.core.domain.types import Option
 from portal.ops.demo.jobs import PlannedJob, submit
 from portal.ops.demo.outcomes import (
     REASONS,
@@ -27,13 +26,13 @@ from portal.ops.demo.outcomes import (
 )
 from portal.ops.demo.people import People
 from portal.ops.demo.sample_log import journal
-from scheduler.core.policies import POLICIES
-from scheduler.core.types import Start
+from scheduler.core.decisions.decision_json import PolicyInput
 from scheduler.loop import snapshot
-from scheduler.models import Attempt, Claim, Job
-from scheduler.selectors.policy import current_policy
+from scheduler.loop.apply import apply
+from scheduler.loop.recording import record
+from scheduler.models import Attempt, Claim, Epoch, Job
+from scheduler.selectors.policy import live_policy
 from scheduler.services.jobs.recommend import current_recommender, options_digest, options_for
-from scheduler.services.jobs.starts import start_attempt
 from scheduler.services.jobs.transitions import locked, move_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.services.sync.claims import take_state
@@ -54,6 +53,7 @@ class Play:
     rng: random.Random
     people: People
     end: datetime
+    epoch: Epoch
     deeds: list[tuple[datetime, int, Deed]] = field(default_factory=list)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
     followed: list[tuple[Attempt, SimulatedOutcome, datetime]] = field(default_factory=list)
@@ -105,19 +105,21 @@ class Play:
             resume_job(job=job, actor=job.owner, now=now)
 
     def _place(self, now: datetime) -> None:
-        """One decision of the portal's own policy."""
+        """One decision of the portal's own policy, kept and carried out as a tick does."""
         if not Job.objects.filter(state=JobState.QUEUED).exists():
             return
-        plan = POLICIES[current_policy()].decide(snapshot.take_snapshot({}, now), now.timestamp())
-        for action in plan.actions:
-            if isinstance(action, Start):
-                job = Job.objects.get(pk=action.job)
-                attempt = start_attempt(job=job, option=action.option, gpus=action.gpus, now=now)
-                self._follow(attempt, action.option, now)
+        live, state = live_policy(), snapshot.take_snapshot({}, now)
+        plan = live.policy.decide(state, now.timestamp())
+        record(self.epoch, live, PolicyInput(state, now.timestamp()), plan)
+        apply(self.epoch, state, plan, live.policy.name, now)
+        for attempt in (
+            Attempt.objects.filter(created_at=now).select_related("job").order_by("job__submitted_at", "job")
+        ):
+            self._follow(attempt, now)
 
-    def _follow(self, attempt: Attempt, option: Option, now: datetime) -> None:
+    def _follow(self, attempt: Attempt, now: datetime) -> None:
         """Reports of the attempt's nodes to come."""
-        fated = fate(self.rng, option, attempt.job.params["learning_rate"])
+        fated = fate(self.rng, attempt.promised, attempt.job.params["learning_rate"])
         self.later(now + timedelta(seconds=2), partial(self._say, attempt, Phase.STARTING, []))
         begin = now + timedelta(seconds=fated.startup_s)
         self.followed.append((attempt, fated, begin))

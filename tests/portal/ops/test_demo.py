@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from io import StringIO
 
 import pytest
+from django.core.management import call_command
 from django.test import Client
 from pytest_django import DjangoDbBlocker
 
@@ -44,3 +46,14 @@ def test_every_attempt_that_began_has_a_log_that_says_it_is_simulated(demo: None
         assert SIMULATED in log_text(job)[0]
         assert f"step {job.step}/{job.total_steps}  loss" in page
         assert (job.failure_reason or "") in page
+
+
+def test_a_newcomer_reads_why_each_job_runs_where_it_does(demo: None, client: Client) -> None:
+    """All of it was decided by the policy as it is, so that it can be made again."""
+    client.force_login(User.objects.get(username="admin"))
+    for job in Job.objects.all():
+        page = client.get(f"/jobs/{job.pk}/?tab=decisions").content.decode()
+        assert "Started <span" in page
+        assert "What else was weighed" in page
+        assert "cannot be read" not in page
+    call_command("replay_decision", all=True, stdout=StringIO())

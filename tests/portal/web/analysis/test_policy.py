@@ -132,6 +132,8 @@ def test_over_rest_a_choice_that_was_not_seen_is_409(browser: Client, admin: Use
 def test_parameters_are_set_on_the_page_and_explained_there(browser: Client, admin: User) -> None:
     shown = browser.get("/policy/").content.decode()
     assert "Minimum seconds that a job runs before it may be stopped." in shown
+    places = [shown.index(one) for one in ('id="policy_las"', "Parameters of las", 'id="policy_tiresias"')]
+    assert places == sorted(places), "they stand under their policy"
     choice = {"name": "tiresias", "reason": "why", "seen": "0", "las.min_run_s": "5"}
     refused = browser.post("/policy/", {**choice, "tiresias.limits_gpu_s": "20, 10"})
     assert refused.status_code == 400
