@@ -62,11 +62,11 @@ def of_many_lengths(rows: list[Measurement]) -> Mask:
     return np.array([(row.padded_tokens or np.inf) < FULL * row.config.tokens_per_sample for row in known])
 
 
-def judged(rows: list[Measurement], split: accuracy.Split) -> dict[str, Array]:
-    """Errors of the rows that were left out, by the way to answer."""
-    found: dict[str, list[Array]] = {"fitted": [], "trees": []}
+def by_row(rows: list[Measurement], split: accuracy.Split) -> dict[str, Array]:
+    """Errors of the rows with a known peak by the way to answer; NaN where a row was not left out."""
     told = np.array([has_known_peak(row) for row in rows])
     peaks, places = [row for row in rows if has_known_peak(row)], np.cumsum(told) - 1
+    found = {name: np.full(len(peaks), np.nan) for name in ("fitted", "trees")}
     for train, test in split.folds(rows):
         learnt, left_out = places[train][told[train]], places[test][told[test]]
         if not len(left_out):
@@ -75,8 +75,8 @@ def judged(rows: list[Measurement], split: accuracy.Split) -> dict[str, Array]:
         wrong, correction = Regressor(PeakMemory).out_of_fold(data, [(learnt, left_out)], TREES)
         for name, logarithms in (("fitted", -wrong), ("trees", correction - wrong)):
             predicted = peak_memory.shown(data.c, data.values * np.exp(logarithms))
-            found[name].append((predicted / data.values - 1)[left_out])
-    return {name: np.concatenate(errors) for name, errors in found.items()}
+            found[name][left_out] = (predicted / data.values - 1)[left_out]
+    return found
 
 
 def main() -> None:
@@ -97,8 +97,8 @@ def main() -> None:
         for split in accuracy.all_splits(gpus):
             name = f"{source}, {split.unseen}"
             if split.source == source and args.only in name and "after" not in name:
-                for way, errors in judged(rows, split).items():
-                    _print(name, way, errors)
+                for way, errors in by_row(rows, split).items():
+                    _print(name, way, errors[np.isfinite(errors)])
 
 
 def _print(name: str, way: str, errors: Array) -> None:
