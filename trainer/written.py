@@ -48,12 +48,12 @@ def is_plain_decimal(text: str) -> bool:
 def whole(text: str) -> int:
     """A whole number of a command line; argparse tells the error."""
     if not is_plain_whole(text):
-        raise ArgumentTypeError(f"{text!r} is none. {WHOLE}")
+        raise ArgumentTypeError(f"{text!r} is no whole number. {WHOLE}")
     return int(text.partition(".")[0])
 
 
 def decimal(text: str) -> float:
     """A number of a command line, which is finite; argparse tells the error."""
     if not is_plain_decimal(text) or not math.isfinite(value := float(text)):
-        raise ArgumentTypeError(f"{text!r} is none. {DECIMAL}")
+        raise ArgumentTypeError(f"{text!r} is no number. {DECIMAL}")
     return value

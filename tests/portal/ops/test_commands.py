@@ -15,10 +15,16 @@ from tests.harness import world
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 
 
-@pytest.mark.parametrize("hours", ["nan", "inf", "1e300", "-1", "0", "8761"])
-def test_a_join_token_has_an_end(hours: str) -> None:
+@pytest.mark.parametrize(
+    ("hours", "why"),
+    [
+        *((odd, f"argument --hours: '{odd}' is no number") for odd in ("nan", "inf", "1_0")),
+        *((far, "--hours must be above 0 and at most 8,760") for far in ("1e300", "-1", "0", "8761")),
+    ],
+)
+def test_a_join_token_has_an_end(hours: str, why: str) -> None:
     world.admin()
-    with pytest.raises(CommandError, match="--hours must be above 0 and at most 8,760"):
+    with pytest.raises(CommandError, match=why):
         call_command("join_token", f"--hours={hours}")
     assert not JoinToken.objects.exists()
 
