@@ -12,21 +12,9 @@ from knowledge.core.analytic import litgpt
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.layer_kinds import KEPT
-from trainer.logits import BYTES_PER_LOGIT, positions_at_once
 
 # Tensors of all chosen experts' tokens that a layer gives to NCCL and gets of it, forward and backward.
 SENT = 8.0
-BESIDE_SCORES = 4.5  # bytes of a score that eager attention holds at once besides what it keeps
-# Families that scale logits before the loss (transformers, `modeling_granite.py`, `modeling_cohere.py`).
-SCALED_LOGITS = frozenset(
-    {"granite", "granitemoe", "granitemoeshared", "granitemoehybrid", "granite4-dense", "cohere", "cohere2"}
-)
-# Families that hand out logits in float32 (transformers 4.50 to 4.55, `modeling_granitemoe.py` and kin).
-WIDE_LOGITS = frozenset({"granitemoe", "granitemoeshared", "granitemoehybrid", "granite4-dense"})
-# Of these, those whose loss fms-acceleration's fused kernels leave as it is.
-UNFUSED_LOSS = frozenset({"granitemoe"})
-OVERWRITTEN = 4.0  # bytes of a logit that their loss does without (its `Fast_CrossEntropyLoss`)
-SEGMENT = 2 * 2**20  # bytes that the allocator rounds large segments up to
 # Families whose experts work one after the other, each on its tokens (transformers 4.45 to 4.55).
 IN_TURN = frozenset({"mixtral", "olmoe", "qwen3_moe"})
 # Families whose experts hand on the float32 that autocast makes of the norm before them.
@@ -65,10 +53,25 @@ def of_boundary(c: ConfigTable) -> Array:
     return found
 
 
+def widths_of_scores(c: ConfigTable) -> tuple[Array, Array]:
+    """Bytes of an eager share, and of one that values are weighed with."""
+    kept, narrow = _kept(c), attention_bytes(c)
+    as_asked = kept["narrow_scores"] + np.where(c.autocast, 0.0, kept["uncast_scores"])
+    return np.where(as_asked > 0, narrow, 4.0), narrow
+
+
 def of_scores(c: ConfigTable) -> Array:
-    """Bytes of a token's scores that eager attention holds besides the kept, (n,)."""
-    found: Array = np.where(c.eager, BESIDE_SCORES * attention_bytes(c) / 2 * c.heads * c.tokens, 0.0)
-    return found
+    """Bytes of a token's scores that eager attention holds besides the kept, (n,).
+
+    Going back, softmax has what it gave and two gradients as wide.
+    """
+    wide, narrow = widths_of_scores(c)
+    return np.where(c.eager, (3 * wide - _kept_of_score(wide, narrow)) * c.heads * c.tokens, 0.0)
+
+
+def _kept_of_score(wide: Array, narrow: Array) -> Array:
+    """Bytes of a score that are kept, without drops and caps."""
+    return np.where(wide == narrow, wide, wide + narrow)
 
 
 def of_mlp_gradients(c: ConfigTable) -> Array:
@@ -78,21 +81,32 @@ def of_mlp_gradients(c: ConfigTable) -> Array:
 
 
 def in_work(c: ConfigTable, layer: Array) -> Array:
-    """Bytes that one layer holds in work besides what it keeps."""
-    working = np.where(c.checkpointing, layer, 0.0) + of_scores(c)
-    found: Array = working * c.peak_tokens
+    """Bytes that one layer holds in its backward pass besides what it keeps.
+
+    First within the MLP; when that is done, eager attention has its scores.
+    """
+    kept = _kept(c)
+    again = np.where(c.checkpointing, layer, 0.0)
+    attending = np.maximum(0.0, again - _of_mlp(c, kept)) + of_scores(c)
+    found: Array = np.maximum(again + of_mlp_gradients(c), attending) * c.peak_tokens
     return found
 
 
 def in_forward(c: ConfigTable, layer: Array) -> Array:
     """Bytes that one layer holds while it goes forward, with nothing kept for later.
 
-    Its most is within the MLP, when what attention worked with is gone.
+    Its most is within the MLP, when what attention worked with is gone, or in eager attention.
     """
     kept = _kept(c)
     later = (1 - _at_once(c)) * _of_experts(c, kept) + _of_dropout(c, kept)
     later += np.where(c.repeated_flash, attention_bytes(c) * _of_repeats(c), 0.0)
-    return in_work(c, layer - later - np.where(c.adapter, 0.0, _for_learning(c, kept)))
+    again = layer - later - np.where(c.adapter, 0.0, _for_learning(c, kept))
+    again = np.where(c.checkpointing, again, 0.0)
+    wide, narrow = widths_of_scores(c)
+    passing = (2 * wide + narrow - _kept_of_score(wide, narrow)) * c.heads * c.tokens
+    attending = np.maximum(0.0, again - _of_mlp(c, kept)) + passing
+    without = np.maximum(0.0, again - _scores(c, narrow, kept))
+    return c.peak_tokens * np.where(c.eager, np.maximum(without, attending), again)
 
 
 def in_sending(c: ConfigTable, layer: Array) -> Array:
@@ -107,32 +121,6 @@ def in_sending(c: ConfigTable, layer: Array) -> Array:
     more = weight_bytes(c) * (kept["experts"] - kept["frozen_experts"])
     more += np.where(c.newer_pytorch, 0.0, SENT * compute_bytes(c) * kept["sent"])
     return np.where(_sends_tokens(c), (layer + more) * c.peak_tokens, 0.0)
-
-
-def of_logits(c: ConfigTable) -> Array:
-    """Return the bytes of logarithms of probabilities and two gradients in float32.
-
-    Where the head gives 16 bits, and all positions at once, its logits have a block of their own, and scaled
-    ones another: none of what follows fits into them, and the allocator keeps them for the gradients of the
-    same width. Autocast copies an upcast head, besides.
-    """
-    few = np.minimum(c.peak_tokens, positions_at_once(c.vocab))
-    positions = np.where(c.chunked, few, c.peak_tokens)
-    blocks = 2.0 * np.where(c.chunked | c.float32 | c.cpu, 0.0, np.where(_scales_logits(c), 2.0, 1.0))
-    blocks = blocks - np.where(_overwrites_logits(c), OVERWRITTEN, 0.0)
-    kept: Array = (BYTES_PER_LOGIT + blocks) * c.vocab * positions + np.where(c.upcast, 2.0 * c.head, 0.0)
-    return litgpt.instead(c, kept + _of_shifted_copy(c), litgpt.of_logits)
-
-
-def _of_shifted_copy(c: ConfigTable) -> Array:
-    """Return the bytes to which a shifted copy of float32 logits leads, (n,).
-
-    The copy lacks a position of each sample. Where its segment, rounded up, is too small for all logits, one
-    of the gradients that would have come in its place needs another block.
-    """
-    copied = c.counting & c.family.among(WIDE_LOGITS) & (~c.fused | c.family.among(UNFUSED_LOSS))
-    whole, shifted = (4.0 * c.vocab * positions for positions in (c.peak_tokens, c.peak_tokens - c.batch))
-    return np.where(copied & (np.ceil(shifted / SEGMENT) * SEGMENT < whole), whole, 0.0)
 
 
 def of_weight_copies(c: ConfigTable) -> Array:
@@ -170,6 +158,12 @@ def _kept(c: ConfigTable) -> dict[str, Array]:
     return {name: c.kept[:, column] for column, name in enumerate(KEPT)}
 
 
+def _of_mlp(c: ConfigTable, kept: dict[str, Array]) -> Array:
+    """Bytes of a token that the MLP keeps, experts and the stream left out."""
+    found: Array = compute_bytes(c) * kept["mlp"] + attention_bytes(c) * kept["product"]
+    return found
+
+
 def _of_experts(c: ConfigTable, kept: dict[str, Array]) -> Array:
     """Bytes of a token that its chosen experts keep; ScatterMoE's all of it."""
     frozen = c.adapter & (c.expert_parallel == 0)
@@ -205,20 +199,6 @@ def _at_once(c: ConfigTable) -> Array:
     """
     in_turn = c.family.among(IN_TURN) & ~c.ours & (c.expert_parallel == 0)
     return np.where(in_turn, 1 / np.maximum(c.experts, 1.0), 1.0)
-
-
-def _overwrites_logits(c: ConfigTable) -> Mask:
-    """Whether the loss of fused kernels gives gradients in place of its logits.
-
-    It shifts them by a position, which copies those of several samples, and leaves the blocks as many.
-    """
-    found: Mask = c.fused & ~c.chunked & ~c.float32 & ~c.family.among(UNFUSED_LOSS) & (c.batch == 1)
-    return found
-
-
-def _scales_logits(c: ConfigTable) -> Mask:
-    """Whether logits are divided or multiplied by a number, which gives new ones."""
-    return c.family.among(SCALED_LOGITS)
 
 
 def _root_mean_squares(c: ConfigTable, kept: dict[str, Array]) -> Array:

@@ -13,6 +13,7 @@ import numpy as np
 
 from knowledge.core.analytic import activations, gathered, held_weights, litgpt, overheads
 from knowledge.core.analytic.config_table import ConfigTable
+from knowledge.core.analytic.loss.logits import blocks_left, of_logits
 from knowledge.core.domain.arrays import Array
 
 MEMORY_MARGIN = 1.08  # fragmentation and what nobody counts
@@ -125,12 +126,12 @@ def memory(c: ConfigTable) -> Memory:
     trained = np.where(c.adapter, 0.0, c.parameters)
     gradients = trained * np.where(c.state_bytes == 16, stored, 2.0)
     states = trained * c.state_bytes - np.where(c.adapter, 0.0, weights) - gradients
-    logits, layer = activations.of_logits(c), activations.of_layer(c)
+    logits, layer = of_logits(c), activations.of_layer(c)
     working = activations.in_work(c, layer)
     kept = _activation_bytes(c, layer, working, logits)
     forward = kept + activations.of_weight_copies(c)
     forward = forward - _given_way(c, forward, gradients / c.shards)
-    passing = np.minimum(activations.in_forward(c, layer), logits)
+    passing = blocks_left(c, activations.in_forward(c, layer), working, logits)
     # Gradients and states of experts that GPUs share are made there first.
     sending = activations.in_sending(c, layer) - np.where(c.adapter, 0.0, (c.state_bytes - 2) * c.apart_here)
     cached = np.where(c.cpu, 0.0, np.maximum(passing, sending) + CACHED_SHARE * (kept + logits))
@@ -221,7 +222,7 @@ def _activation_bytes(c: ConfigTable, layer: Array, working: Array, logits: Arra
     # Of what a checkpointed layer gave, or by a pass's end of all inputs that FSDP holds but the first one.
     gradients = np.where(c.held_inputs, c.layers - 1, np.where(c.checkpointing, 1.0, 0.0))
     given = activations.of_boundary(c) * gradients
-    again = working + (activations.of_mlp_gradients(c) + given) * c.peak_tokens + dequantized
+    again = working + given * c.peak_tokens + dequantized
     beyond = np.maximum(0.0, again - logits)
     kept: Array = np.where(c.checkpointing, boundaries, c.layers * layer * c.peak_tokens) + beyond
     return kept

@@ -12,6 +12,7 @@ import pytest
 
 from knowledge.core.analytic import activations, cost_model, stack
 from knowledge.core.analytic.config_table import ConfigTable, columns
+from knowledge.core.analytic.loss.logits import of_logits
 from knowledge.core.data.sources import registry
 from knowledge.core.domain.types import Config
 from tests.knowledge.conftest import CATALOGUE
@@ -119,7 +120,7 @@ def test_a_loss_that_overwrites_logits_saves_a_block_of_a_single_sample(
     batch: int, bytes_a_logit: int
 ) -> None:
     fused = replace(ALONE, fast_kernels=True, per_device_batch_size=batch)
-    logits = activations.of_logits(table(fused))
+    logits = of_logits(table(fused))
     assert logits / (batch * 4096 * 32_000) == pytest.approx(bytes_a_logit)
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from knowledge.core.analytic import activations
 from knowledge.core.analytic.config_table import columns
+from knowledge.core.analytic.loss.logits import of_logits
 from knowledge.core.domain.types import Config
 from tests.knowledge.conftest import CATALOGUE
 from tests.knowledge.core.analytic.test_cost_model import LORA
@@ -50,5 +50,5 @@ def test_one_more_block_where_rounding_does_not_make_room_for_all_logits(
     config: Config, bytes_per_logit: float
 ) -> None:
     c = columns([config], CATALOGUE)
-    found = activations.of_logits(c) / (c.vocab * c.peak_tokens)
+    found = of_logits(c) / (c.vocab * c.peak_tokens)
     assert found[0] == pytest.approx(bytes_per_logit)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from knowledge.core.analytic import activations, stack
 from knowledge.core.analytic.config_table import columns
+from knowledge.core.analytic.loss.logits import blocks_left, of_logits
 from knowledge.core.domain.config_space import OUR_TRAINER
 from knowledge.core.domain.types import Config
 from tests.knowledge.conftest import CATALOGUE
@@ -71,6 +73,36 @@ def test_no_kernel_of_a_t4_shares_keys_whatever_attention_is_called() -> None:
         assert t4 - a10g == 2 * 2 * (2048 - 256)
     gemma = replace(KNOWN, model_name="google/gemma-2b")
     assert of_layer(gemma) == of_layer(replace(gemma, gpu_model="A10G"))
+
+
+def test_logits_come_into_blocks_of_scores_that_are_large_enough() -> None:
+    """OPT 1.3B, 32 heads, 50,272 words: 2 x 256 scores make no room for a token's logits, 2,048 do."""
+    quantized = replace(
+        QUANTIZED,
+        model_name="facebook/opt-1.3b",
+        unquantized_float32=True,
+        flash_attention=False,
+        gradient_checkpointing=True,
+    )
+    room = {}
+    for batch, tokens in ((8, 256), (1, 2048)):
+        c = columns([replace(quantized, per_device_batch_size=batch, tokens_per_sample=tokens)], CATALOGUE)
+        going, again, found = 2.0e9, 1.5e9, of_logits(c)
+        cached = float(blocks_left(c, np.array([going]), np.array([again]), found)[0])
+        room[tokens] = (going + float(found[0]) - max(again, float(found[0])) - cached) / 2048
+    words, scores = 50_272, 32 * 2048
+    assert room[256] == 0
+    copy = 2 * 2048 * words / 2048  # of the float32 head, in 16 bits
+    assert room[2048] == pytest.approx(copy + 2 * words + 4 * words - 4 * scores)
+
+
+@pytest.mark.parametrize(("kind", "heads", "bytes_a_score"), [("gpt2", 16, 6.0), ("llama", 32, 6.0)])
+def test_softmax_going_back_has_what_it_gave_and_two_gradients(
+    kind: str, heads: int, bytes_a_score: float
+) -> None:
+    name = {"gpt2": "openai-community/gpt2-medium", "llama": "tinyllama-1.1b"}[kind]
+    c = columns([replace(KNOWN, model_name=name, flash_attention=False)], CATALOGUE)
+    assert float(activations.of_scores(c)[0]) == bytes_a_score * heads * 512
 
 
 def test_our_trainer_is_counted_as_before() -> None:

@@ -1,0 +1,1 @@
+"""Memory of logits and of the loss that is made of them."""
