@@ -130,7 +130,7 @@ def _held(name: str, keys: int, way: Way, layers: int) -> Iterator[int]:
         def keep(tensor: torch.Tensor, kept: dict[int, torch.UntypedStorage] = kept) -> torch.Tensor:
             if _id(tensor) not in own:
                 kept[_id(tensor)] = tensor.untyped_storage()
-            return tensor
+            return tensor.detach()  # one with its graph would hold what holds it, for ever
 
         stream = model.transformer.wte(torch.randint(1, VOCABULARY, (samples, TOKENS)))
         stream = stream if stream.requires_grad else stream.requires_grad_()

@@ -69,6 +69,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "phi": _NO_GROUPS,
     "phi3": {},
     "smollm3": {},
+    "persimmon": {**_NO_GROUPS, "attention_dropout": 0.0, "hidden_dropout": 0.1},
     "gpt2": {"vocab_size": VOCABULARY, **_GPT2, "attn_pdrop": 0.0},
     "gpt_neox": _NO_GROUPS,
     "opt": {"word_embed_proj_dim": HIDDEN, "ffn_dim": WIDTH, "dropout": 0.1, **_NO_GROUPS},
@@ -219,7 +220,7 @@ def _kept(architecture: str, case: Case, layers: int, checkpointing: bool) -> It
         def keep(tensor: torch.Tensor, held: dict[int, torch.UntypedStorage] = held) -> torch.Tensor:
             if id_(tensor) not in own:
                 held[id_(tensor)] = tensor.untyped_storage()
-            return tensor
+            return tensor.detach()  # one with its graph would hold what holds it, for ever
 
         ids = torch.randint(1, VOCABULARY, (samples, TOKENS))
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), _cast(case):

@@ -19,6 +19,8 @@ SENT = 8.0
 IN_TURN = frozenset({"mixtral", "olmoe", "qwen3_moe"})
 # Families whose experts hand on the float32 that autocast makes of the norm before them.
 WIDE_STREAM = frozenset({"phimoe"})
+# Families whose router computes in float32 whatever its weights are (`modeling_deepseek_v3.py` and v2).
+WIDE_ROUTER = frozenset({"deepseek_v2", "deepseek_v3"})
 CAST_POWER = 6.0  # bytes of an input that autocast on GPUs keeps more where it computes powers in float32
 
 
@@ -236,12 +238,15 @@ def _of_repeats(c: ConfigTable) -> Array:
 def _norm_inputs(c: ConfigTable, kept: dict[str, Array]) -> Array:
     """Bytes of a token that norms keep of the stream, root mean squares left out.
 
-    Cast to float32, each is a copy of its own, unless the stream is that already.
+    Cast to float32, each is a copy of its own, unless the stream is that already. Queries and keys that are
+    not cast keep the tensor that has values, too (half as much again), which fused attention has anyway.
     """
     residual = residual_bytes(c)
     found: Array = np.where(
         c.cast_norms & (residual == 2), 4 * kept["cast_norms"], residual * kept["residual"]
     )
+    whole = np.where(c.eager, 1.5 * attention_bytes(c), 0.0)
+    found += np.where(c.cast_norms, 4.0, whole) * kept["cast_heads"]
     return found
 
 
@@ -258,6 +263,8 @@ def _linear_inputs(c: ConfigTable, kept: dict[str, Array]) -> Array:
     inputs = compute * np.where(copies, kept["copies"], kept["inputs"])
     inputs += np.where(c.adapter, c.lora_r * c.adapters * compute, compute * kept["router"])
     inputs += np.where(copies & ~c.adapter, compute * kept["router_copies"], 0.0)
+    cast = c.family.among(WIDE_ROUTER) & ~c.adapter & (weight_bytes(c) == 2)
+    inputs += np.where(cast, 4.0 * c.hidden, 0.0)
     copied = np.where(c.eager, 0.0, kept["result"] - kept["outputs"]) + kept["relu"]
     inputs += np.where(copies & c.adapter & ~c.lifted, compute * copied, 0.0)
     inputs += np.where(c.lifted, compute * kept["relu"], 0.0)

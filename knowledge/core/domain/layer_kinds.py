@@ -60,6 +60,7 @@ class LayerKind:
 
 
 _LAYER_NORM = LayerKind(root_mean_square=False)
+_PARTLY_ROTATED = replace(_LAYER_NORM, partly_rotated=True)
 _PARALLEL = LayerKind(
     root_mean_square=False, norms=1, norm_inputs=1, inputs=1, partly_rotated=True, plain=COMPOSED_GELU
 )
@@ -81,10 +82,11 @@ KINDS: Mapping[str, LayerKind] = {
     "gpt_bigcode": replace(_DROPPING, dropped_scores=True),
     "gpt_neox": LayerKind(root_mean_square=False, norm_inputs=1, partly_rotated=True),
     "mpt": LayerKind(root_mean_square=False, rotated=False),
-    "nemotron": LayerKind(root_mean_square=False, partly_rotated=True),
+    "nemotron": _PARTLY_ROTATED,
     "olmo": LayerKind(scaled=False),
     "olmo2": LayerKind(float32_scale=True, query_key_norm=True),
     "olmoe": LayerKind(query_key_norm=True),
+    "persimmon": replace(_PARTLY_ROTATED, query_key_norm=True),
     "opt": replace(_DROPPING, plain=RELU),
     "phi3": LayerKind(partly_rotated=True),
     "phi": _PARALLEL,
@@ -93,7 +95,7 @@ KINDS: Mapping[str, LayerKind] = {
     "qwen3_moe": LayerKind(query_key_norm=True),
     "phimoe": _LAYER_NORM,
     "starcoder2": replace(_LAYER_NORM, dropped=2, dropped_scores=True),
-    "stablelm": LayerKind(root_mean_square=False, partly_rotated=True),
+    "stablelm": _PARTLY_ROTATED,
 }
 # Families of which transformers (5.23) has eager attention alone.
 EAGER_ALONE = frozenset({"bloom", "codegen", "gemma2", "gpt_neo", "gpt_oss", "gptj", "mpt"})
@@ -121,6 +123,7 @@ KEPT = (
     "uncast_scores",
     "wide_heads",
     "cast_norms",
+    "cast_heads",
     "cast_powers",
     "views",
     "masks",
@@ -148,6 +151,7 @@ narrow_scores: those without any in float32 beside 16-bit weights;
 uncast_scores: those without any in float32 unless autocast makes them;
 wide_heads: queries and keys that eager attention casts to float32.
 cast_norms: inputs of norms that autocast on GPUs computes in float32, each with a copy of its own;
+cast_heads: queries and keys in such norms, which are parts of one tensor with the values;
 cast_powers: MLP-wide tensors whose powers it computes so.
 views: of attention, what is held beside the values since these are a view of it;
 masks: elements of which a share is dropped, with a mask of a byte each;
@@ -176,7 +180,7 @@ def kept(model: Model, placed: str = ALL_LINEAR) -> tuple[float, ...]:
     return (
         (kind.norm_inputs * model.hidden + heads) if rms else 0.0,
         0.0 if rms else kind.norm_inputs * model.hidden,
-        *((0.0, 0.0, scaled + heads) if kind.float32_scale else (scaled, heads, 0.0)),
+        *((0.0, 0.0, scaled + heads) if kind.float32_scale else (scaled, heads if rms else 0.0, 0.0)),
         (1 if routed or not everywhere else kind.inputs) * model.hidden + ranks,
         model.hidden if routed else 0.0,
         (1 + kind.gated_share) * model.hidden if chosen and dense else 0.0,
@@ -195,6 +199,7 @@ def kept(model: Model, placed: str = ALL_LINEAR) -> tuple[float, ...]:
         model.heads if kind.uncast_scores else 0.0,
         2.0 * queries if kind.wide_heads else 0.0,
         0.0 if rms else kind.norms * model.hidden,
+        heads if kind.query_key_norm and not rms else 0.0,
         dense if kind.plain == COMPOSED_GELU and not model.mlp_gated else 0.0,
         _views(model, kind),
         kind.dropped * model.hidden,

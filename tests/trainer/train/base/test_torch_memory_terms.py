@@ -9,7 +9,7 @@ pytestmark = pytest.mark.torch
 EXACT = 0.05
 ARCHITECTURES = (
     *("llama", "cohere2", "deepseek_v3", "gemma3_text", "gpt_neox", "olmo", "opt", "phi", "phi3", "phimoe"),
-    *("qwen2_moe", "qwen3_moe", "starcoder2"),
+    *("persimmon", "qwen2_moe", "qwen3_moe", "starcoder2"),
 )
 EAGER = ("gpt2", "gptj", "gpt_oss")
 
