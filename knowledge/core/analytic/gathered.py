@@ -16,6 +16,8 @@ from knowledge.core.domain.arrays import Array, Mask
 # Of a channel to one GPU: buffers of NCCL's protocols LL (0.5 MB), LL128 (4.9 MB) and Simple (4.2 MB).
 CHANNEL_BYTES = 9.63e6
 PEER_CHANNELS = 32  # to each GPU that data are sent to by itself; the next power of two from an A100's 24
+# The most that a step's copies take of free blocks on one GPU in plays (`benchmarks/trainer/whole_steps.py`).
+TAKEN = 0.5
 QUANTIZED_BYTES = 0.516  # of a weight in 4 bits with its scales, quantised themselves (Dettmers et al. 2023)
 
 
@@ -94,10 +96,13 @@ def blocks_for_copies(c: ConfigTable, blocks: Array, states: Array | float) -> A
     """Bytes of activations' blocks that a step's copies may take, (n,).
 
     They are free by then, and so are those of logits, but the first step makes its states there before. Where
-    gradients came there, in a backward pass, these lie elsewhere; what FSDP reduces has a stream of its own,
-    and so blocks. states: of the optimiser, bytes of one GPU.
+    gradients came there, in a backward pass, most states lie elsewhere, but small ones are left in between,
+    and no block is whole again; what FSDP reduces has a stream of its own, and so blocks. LitGPT tells bytes
+    allocated, which know no blocks. states: of the optimiser, bytes of one GPU.
     """
-    return np.where(_sharded(c), np.maximum(0.0, blocks - states), blocks)
+    free = np.maximum(0.0, blocks - states)
+    alone = np.where(c.litgpt, blocks, np.maximum(TAKEN * blocks, free))
+    return np.where(_sharded(c), free, alone)
 
 
 def of_copies(c: ConfigTable, of_step: Array, of_rest: tuple[Array, Array, Array]) -> Array:

@@ -34,8 +34,8 @@ LORA = replace(LLAMA, method="lora", lora_r=16, target_modules="all-linear", unq
 @pytest.mark.parametrize(
     ("config", "total_gb"),
     [
-        (MIXED, 161.18),
-        (LLAMA, 80.88),
+        (MIXED, 165.36),
+        (LLAMA, 84.99),
         (replace(MIXED, number_gpus=8, sharding="fsdp"), 35.21),
         (LORA, 26.88),
         (replace(LORA, gradient_checkpointing=False), 54.24),
