@@ -271,7 +271,8 @@ def _learned(
         fits[row] = min(fits[row], fitting.mean())
     unfamiliar = outside | unseen_model | knowledge.rate.scarce(configs)
     doubtful = unfamiliar | foreign | seen.beyond_reach(configs, c)
-    doubted = suspected / np.where(seen.untried_setting(configs, c), 1.0, PREDICTION_MARGIN)
+    least = suspected * cost_model.needed(c) / cost_model.memory(c).total  # a full GPU gives the rest back
+    doubted = least / np.where(seen.untried_setting(configs, c), 1.0, PREDICTION_MARGIN)
     p_valid = run_probability(knowledge, configs, c, fits, np.where(doubtful, doubted, 0.0), foreign)
     return PredictionBatch(
         p_valid=np.where(unfamiliar, reassured(p_valid, suspected / c.memory), p_valid),

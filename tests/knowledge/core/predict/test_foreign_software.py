@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from knowledge.core.analytic import cost_model
+from knowledge.core.analytic.config_table import columns
 from knowledge.core.analytic.stack import software_family
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.evaluate import evaluation
@@ -122,3 +124,24 @@ def test_a_stored_predictor_knows_whose_software_it_has() -> None:
 )
 def test_a_family_is_the_name_without_versions(name: str | None, family: str) -> None:
     assert software_family(replace(ASKED, software=name)) == family
+
+
+def test_copies_that_a_full_gpu_makes_room_for_are_no_reason_to_doubt() -> None:
+    """Two GPUs of 80 GiB ran it, of which a peak with room to spare would take 84."""
+    full = replace(
+        ASKED,
+        model_name="mistralai/Mistral-7B-v0.1",
+        method="full",
+        gpu_model="A100-SXM4-80GB",
+        number_gpus=2,
+        tokens_per_sample=4096,
+        per_device_batch_size=4,
+        gradient_accumulation_steps=1,
+        optimizer_state="adamw-fp32",
+        sharding="fsdp",
+        software="rival 1.2",
+    )
+    c = columns([full], CATALOGUE)
+    assert cost_model.memory(c).total[0] > c.memory[0] > cost_model.needed(c)[0]
+    for one in (PRIOR, learnt(1.0)):
+        assert scores(one, [full]).p_valid[0] > 0.5
