@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+import transformers
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments, masking_utils
 from transformers.utils import logging
 
@@ -93,7 +94,7 @@ class Case:
             flash_attention=False if self.eager else None,
             gradient_checkpointing=self.checkpointing,
             unquantized_float32=self.prepared if self.in_4_bits else None,
-            software="transformers",
+            software=f"transformers {transformers.__version__}",
         )
 
     def table(self) -> ConfigTable:
@@ -118,7 +119,7 @@ class Marked(Trainer):
     """The trainer, which notes what a forward pass leaves."""
 
     recorder: Recorder
-    kept: int = 0
+    kept = 0
 
     def compute_loss(self, *given: Any, **named: Any) -> Any:
         before = self.recorder.held
@@ -253,11 +254,11 @@ def ways(model: str, layers: int | None) -> list[Case]:
     quantised = replace(case, in_4_bits=True, placed=ALL_LINEAR)
     return [
         case,
-        replace(case, placed=ALL_LINEAR, batch=1, tokens=1024),
+        replace(case, placed=ALL_LINEAR, batch=1, tokens=1024, padded=False),
         replace(case, placed=ATTENTION, eager=True, batch=4),
         replace(case, checkpointing=True, batch=8, tokens=256),
         quantised,
-        replace(quantised, prepared=False, batch=1, tokens=2048),
+        replace(quantised, prepared=False, batch=1, tokens=2048, padded=False),
         replace(quantised, checkpointing=True, batch=4, tokens=1024),
         replace(quantised, checkpointing=True, eager=True, batch=2, tokens=1024),
         replace(case, compute=torch.bfloat16, flash=True, padded=False, placed=ALL_LINEAR),
@@ -279,18 +280,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--layers", type=int, help="so many instead of all")
-    args = parser.parse_args()
+    args, found = parser.parse_args(), []
     warnings.filterwarnings("ignore")
     logging.set_verbosity_error()
     torch.set_num_threads(1)
-    found = []
     print("| case | reserved, GB | weights | adapters | allocated | reserved |\n" + "| --- " * 6 + "|")
     for case in (case for model in SHAPES for case in ways(model, args.layers) if args.only in case.name):
         held = played(case)
         wrong = errors(case, held)
         found.append(wrong["reserved"])
-        cells = " | ".join(f"{error:+.1%}" for error in wrong.values())
-        print(f"| {case.name} | {held.reserved / 1e9:.2f} | {cells} |", flush=True)
+        cells = (f"{held.reserved / 1e9:.2f}", *(f"{error:+.1%}" for error in wrong.values()))
+        print(f"| {case.name} | {' | '.join(cells)} |", flush=True)
     mean, bias = sum(map(abs, found)) / len(found), sum(found) / len(found)
     print(f"{len(found)} cases, reserved: mean |error| {mean:.1%}, bias {bias:+.1%}, worst", end=" ")
     print(f"{min(found):+.1%} and {max(found):+.1%}")

@@ -32,19 +32,22 @@ def of_layer(c: ConfigTable) -> Array:
     copied = np.where(c.repeated, 1.0, c.windowed)  # kernels share keys between heads without a mask alone
     attention += np.where(c.eager, 0.0, _of_repeats(c) * copied + c.tokens * c.windowed)
     attention -= np.where(c.lifted & ~c.eager, kept["views"], 0.0)  # cast, which frees what they lie in
+    # Plain products keep queries, keys and values of all heads, and scores, in float32, but not their result.
+    result = np.where(_copies(c) & c.adapter & ~c.lifted, 0.0, kept["result"])
+    held = np.where(c.plain, 12.0 * c.queries + attending * result, attending * attention)
     found: Array = (
         _root_mean_squares(c, kept)
         + _norm_inputs(c, kept)
         + np.where(c.adapter, 0.0, _of_learnt_norms(c, kept))
         + _linear_inputs(c, kept)
-        + attending * attention
+        + held
         + compute * kept["mlp"]
         + np.where(c.cast_norms & (compute == 2), CAST_POWER * kept["cast_powers"], 0.0)
         + _of_experts(c, kept)
         + _of_dropout(c, kept)
         + kept["masks"]
         + np.where(c.eager & ~c.float32 & ~c.autocast, 2 * kept["wide_heads"], 0.0)
-        + np.where(c.eager, _scores(c, attending, kept), 4 * c.heads)
+        + np.where(c.scoring, _scores(c, attending, kept), 4 * c.heads)
     )
     return litgpt.instead(c, found, litgpt.of_layer)
 
@@ -59,6 +62,7 @@ def widths_of_scores(c: ConfigTable) -> tuple[Array, Array]:
     """Bytes of an eager share, and of one that values are weighed with."""
     kept, narrow = _kept(c), attention_bytes(c)
     as_asked = kept["narrow_scores"] + np.where(c.autocast, 0.0, kept["uncast_scores"])
+    narrow = np.where(c.plain, 4.0, narrow)
     return np.where(as_asked > 0, narrow, 4.0), narrow
 
 
@@ -68,7 +72,7 @@ def of_scores(c: ConfigTable) -> Array:
     Going back, softmax has what it gave and two gradients as wide.
     """
     wide, narrow = widths_of_scores(c)
-    return np.where(c.eager, (3 * wide - _kept_of_score(wide, narrow)) * c.heads * c.tokens, 0.0)
+    return np.where(c.scoring, (3 * wide - _kept_of_score(wide, narrow)) * c.heads * c.tokens, 0.0)
 
 
 def _kept_of_score(wide: Array, narrow: Array) -> Array:
@@ -108,7 +112,7 @@ def in_forward(c: ConfigTable, layer: Array) -> Array:
     passing = (2 * wide + narrow - _kept_of_score(wide, narrow)) * c.heads * c.tokens
     attending = np.maximum(0.0, again - _of_mlp(c, kept)) + passing
     without = np.maximum(0.0, again - _scores(c, narrow, kept))
-    return c.peak_tokens * np.where(c.eager, np.maximum(without, attending), again)
+    return c.peak_tokens * np.where(c.scoring, np.maximum(without, attending), again)
 
 
 def in_sending(c: ConfigTable, layer: Array) -> Array:
@@ -258,8 +262,7 @@ def _linear_inputs(c: ConfigTable, kept: dict[str, Array]) -> Array:
     unless the stream is lifted.
     """
     compute = attention_bytes(c)
-    wide = c.autocast & ~c.float32
-    copies = wide & (~c.quantized | c.lifted)
+    copies = _copies(c)
     inputs = compute * np.where(copies, kept["copies"], kept["inputs"])
     inputs += np.where(c.adapter, c.lora_r * c.adapters * compute, compute * kept["router"])
     inputs += np.where(copies & ~c.adapter, compute * kept["router_copies"], 0.0)
@@ -269,6 +272,12 @@ def _linear_inputs(c: ConfigTable, kept: dict[str, Array]) -> Array:
     inputs += np.where(copies & c.adapter & ~c.lifted, compute * copied, 0.0)
     inputs += np.where(c.lifted, compute * kept["relu"], 0.0)
     found: Array = inputs + compute * kept["product"]
+    return found
+
+
+def _copies(c: ConfigTable) -> Mask:
+    """Whether each layer that reads the stream keeps a copy of its own."""
+    found: Mask = c.autocast & ~c.float32 & (~c.quantized | c.lifted)
     return found
 
 
@@ -283,5 +292,5 @@ def _scores(c: ConfigTable, compute: Array, kept: dict[str, Array]) -> Array:
     each -= np.where(c.float32 | c.autocast, 0.0, 4.0) * kept["uncast_scores"]
     copied = ~c.float32 & (c.autocast | (kept["uncast_scores"] == 0))
     each += (1.0 + np.where(copied, 0.0, compute)) * kept["score_masks"]
-    found: Array = each * c.tokens
+    found: Array = np.where(c.plain, 4.0 * c.heads, each) * c.tokens
     return found

@@ -51,6 +51,7 @@ class ConfigTable:
     silent: Mask  # which states the optimiser keeps is unknown
     autocast: Mask  # weights that learn are float32 beside a computation in less
     eager: Mask  # attention keeps its scores; unknown counts as not, but for families without another kind
+    plain: Mask  # attention by plain products in float32, for want of a kernel that shares keys
     packed: Mask  # samples without padding; unknown counts as padded
     upcast: Mask  # what quantisation leaves out is float32
     cast_norms: Mask  # layer norms and powers are computed in float32
@@ -128,6 +129,11 @@ class ConfigTable:
         return [config_space.config_hash(self.canonical(x, row)) for row, x in enumerate(configs)]
 
     @cached_property
+    def scoring(self) -> Mask:
+        """Whether attention keeps its scores, by whatever way."""
+        return self.eager | self.plain
+
+    @cached_property
     def micro_tokens(self) -> Array:
         """Tokens a GPU handles in a usual micro-step (`T`)."""
         return self.batch * self.padded / self.model_parallel
@@ -201,6 +207,7 @@ def columns(
         silent=np.array([c.optimizer_state is None for c in configs], dtype=bool),
         autocast=np.array([stack.autocasts(c) for c in configs], dtype=bool),
         eager=np.array([stack.attends_eagerly(c, alone=alone[c.model_name]) for c in configs], dtype=bool),
+        plain=np.array([stack.attends_plainly(c, catalogue) for c in configs], dtype=bool),
         packed=np.array([c.padding_free is True for c in configs], dtype=bool),
         upcast=np.array([stack.upcasts(c) for c in configs], dtype=bool),
         cast_norms=np.array([stack.casts_norms(c) for c in configs], dtype=bool),

@@ -23,6 +23,8 @@ FREEING = (0, 43, 2)  # bitsandbytes from here on keeps no input of a 4-bit laye
 COUNTING = (2, 8)
 NEWER_PYTORCH = (3, 0, 0, 1)  # fms-hf-tuning with PyTorch 2.8 (its `pyproject.toml`)
 NEWER_MISTRAL = (2, 5)  # fms-hf-tuning whose transformers may be 4.48 or later
+# transformers from here on asks PyTorch to let heads share keys where there is no mask (pull request 39412).
+SHARING = (4, 54)
 REPEATING = frozenset({"mistral", "mixtral"})
 NEWER_CAMPAIGNS = "2025"  # of fms-acceleration, with transformers 4.48.1 (its `refs/requirements_*.txt`)
 DROPPING_CAMPAIGNS = "2024-07-15"  # from here on its scenarios ask for a dropout of 0.1, before of 0
@@ -165,6 +167,22 @@ def windowed(config: Config, model: Model) -> float:
     """
     masked = 0 < model.window <= config.tokens_per_sample and config.flash_attention is not True
     return model.windowed_layers / model.layers if masked else 0.0
+
+
+def attends_plainly(config: Config, catalogue: Catalogue) -> bool:
+    """Tell whether PyTorch computes attention by plain products, in float32.
+
+    It does where keys are to be shared by heads and the GPU, from before Ampere, has no kernel that can. One
+    sample at a time is never padded, so it has no mask, which would have keys copied.
+    """
+    version = re.search(r"transformers (\d+)\.(\d+)", config.software or "")
+    newer = version is not None and (int(version[1]), int(version[2])) >= SHARING
+    if not newer or config.flash_attention is not None or is_ours(config):
+        return False
+    sheet, model = catalogue.gpu(config.gpu_model), catalogue.model(config.model_name)
+    older = sheet.vendor == "NVIDIA" and sheet.bf16_flops is None
+    shared = model.kv_heads < model.heads and not layer_kinds.holds_scores(model)
+    return older and shared and config.per_device_batch_size == 1 and not windowed(config, model)
 
 
 def repeats(config: Config, catalogue: Catalogue) -> bool:

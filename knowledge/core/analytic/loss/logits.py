@@ -57,7 +57,7 @@ def blocks_left(c: ConfigTable, layer: Array, again: Array, logits: Array) -> Ar
     third = wide * c.heads * c.tokens * c.peak_tokens
     third = np.where(third > FLOAT32 * c.vocab * _positions(c), third, 0.0)
     eager = layer + logits - _in_blocks_of_scores(c) + third - np.maximum(again, logits)
-    return np.where(c.eager & c.checkpointing, np.maximum(0.0, eager), np.minimum(layer, logits))
+    return np.where(c.scoring & c.checkpointing, np.maximum(0.0, eager), np.minimum(layer, logits))
 
 
 def _in_blocks_of_scores(c: ConfigTable) -> Array:

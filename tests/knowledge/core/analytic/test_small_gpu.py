@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +31,13 @@ KNOWN = Config(
 QUANTIZED = replace(
     KNOWN, method="qlora", quantization="bnb-4bit", unquantized_float32=False, target_modules="all-linear"
 )
+ALONE = replace(  # one sample, without a mask
+    KNOWN,
+    model_name="tinyllama-1.1b",
+    tokens_per_sample=1024,
+    per_device_batch_size=1,
+    software="transformers 4.57.1 peft 0.17.1",
+)
 # Bytes of a token that `benchmarks/trainer/hf_steps.py` sees kept by a layer, the mask of padded rows aside.
 KEPT = {
     KNOWN: 78_080,
@@ -43,6 +51,15 @@ KEPT = {
     replace(QUANTIZED, model_name="microsoft/phi-2"): 237_308,
     replace(KNOWN, model_name="google/gemma-2b"): 132_416,
     replace(QUANTIZED, model_name="google/gemma-2b", unquantized_float32=True): 285_032,
+    ALONE: 214_288,
+    replace(ALONE, target_modules="attention"): 222_744,
+    replace(
+        ALONE,
+        method="qlora",
+        quantization="bnb-4bit",
+        unquantized_float32=True,
+        target_modules="all-linear",
+    ): 276_808,
 }
 
 
@@ -103,6 +120,26 @@ def test_softmax_going_back_has_what_it_gave_and_two_gradients(
     name = {"gpt2": "openai-community/gpt2-medium", "llama": "tinyllama-1.1b"}[kind]
     c = columns([replace(KNOWN, model_name=name, flash_attention=False)], CATALOGUE)
     assert float(activations.of_scores(c)[0]) == bytes_a_score * heads * 512
+
+
+@pytest.mark.parametrize(
+    ("other", "plainly"),
+    [
+        ({}, True),
+        ({"software": "transformers 4.53.3"}, False),
+        ({"software": "transformers"}, False),
+        ({"software": None, **OUR_TRAINER}, False),
+        ({"per_device_batch_size": 2}, False),  # padded, so that there is a mask
+        ({"gpu_model": "A10G"}, False),
+        ({"flash_attention": False}, False),
+        ({"model_name": "EleutherAI/pythia-410m"}, False),  # as many keys as queries
+    ],
+)
+def test_newer_transformers_attend_plainly_where_no_kernel_shares_keys(
+    other: dict[str, Any], plainly: bool
+) -> None:
+    """PyTorch's efficient kernel takes no keys that heads share, and a T4 has no other (`sdp_utils.cpp`)."""
+    assert stack.attends_plainly(replace(ALONE, **other), CATALOGUE) == plainly
 
 
 def test_our_trainer_is_counted_as_before() -> None:
