@@ -138,6 +138,7 @@ def memory(c: ConfigTable) -> Memory:
     # A step's copies come when activations and logits are gone, and take their blocks, as a start's do.
     blocks = forward + logits + cached
     rest = (blocks, gradients / c.shards, states / c.shards)
+    copies = gathered.of_copies(c, gathered.of_step(c, stored), rest)
     context = np.where(c.cpu, CPU_CONTEXT_BYTES, CONTEXT_BYTES + CONTEXT_SHARE * c.memory)
     whole = Memory(
         weights=(weights + held_weights.of_towers(c)) / c.shards + held_weights.of_scales(c),
@@ -148,7 +149,7 @@ def memory(c: ConfigTable) -> Memory:
         adapters=_adapter_bytes(c) * c.lora_parameters / c.shards,
         cached=cached,
         gathered=gathered.of_all(c),
-        copies=gathered.of_copies(c, gathered.of_step(c, stored), rest),
+        copies=np.maximum(copies, gathered.of_picked_experts(c) - blocks),
         context=context,
         communicators=gathered.of_communicators(c, context),
     )

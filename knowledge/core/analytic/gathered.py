@@ -20,6 +20,9 @@ PEER_CHANNELS = 32  # to each GPU that data are sent to by itself; the next powe
 TAKEN = 0.5
 QUANTIZED_BYTES = 0.516  # of a weight in 4 bits with its scales, quantised themselves (Dettmers et al. 2023)
 
+# Families that pick each expert from one tensor of a layer, in turn (`GraniteMoeParallelExperts` and kin).
+PICKED = frozenset({"granitemoe", "granitemoehybrid", "granitemoeshared"})
+
 
 def of_layers(c: ConfigTable) -> Array:
     """Bytes of the layer in use, of the next one, and of its gradients, (n,)."""
@@ -79,6 +82,19 @@ def of_whole_gradients(c: ConfigTable) -> Array:
     """
     whole = _sharded(c) & (c.accumulation > 1) & ~c.adapter & ~c.ours
     return np.where(whole, _width(c) * (c.parameters - c.apart), 0.0)
+
+
+def of_picked_experts(c: ConfigTable) -> Array:
+    """Bytes of gradients of a layer's experts, one for each, (n,).
+
+    A pick's gradient is as large as all experts, zero but for one, and all are summed up. FSDP makes views of
+    weights on the stream that gathers them (`_unshard`), so the sum is made there (`InputBuffer::add`), and
+    each gradient's block waits for that stream, which is behind (`recordStream`). On one stream a block is
+    free at once. By then logits are gone.
+    """
+    alone = c.family.among(PICKED) & _sharded(c) & ~c.adapter & ~c.ours & (c.expert_parallel == 0)
+    one = c.experts * c.mlp_matrices * c.hidden * c.expert_width
+    return np.where(alone, c.experts * _width(c) * one, 0.0)
 
 
 def of_step(c: ConfigTable, stored: Array | float) -> Array:
