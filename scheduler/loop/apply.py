@@ -6,7 +6,7 @@ Each is in a transaction of its own and is checked against the present rows.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -46,27 +46,23 @@ def apply(epoch: Epoch, state: ClusterState, plan: Plan, policy: str, now: datet
             take_orders(actions=plan.nodes, now=now)
             keep_market_decisions(state=state, memory=plan.memory, now=now)
     whole, budget = True, TickBudget()
-    starts = _Starts(epoch, budget, now)
+    gathered = _Gathered(epoch, budget, policy, now)
     groups, idle = handovers(state, plan)
     for changes in groups:
-        hands_over = changes[0].moves or changes[0].held_by
-        if hands_over or starts.fill_the_tick:
-            starts.begin()
+        if gathered.fill_the_tick:
+            gathered.carry_out()
         if not budget.allows():
             whole = False
             break
-        if hands_over:
-            budget.spend(_hand_over(epoch, changes, policy, now))
-        else:
-            starts.gathered[changes[0].takes.job] = changes[0].takes
-    starts.begin()
+        gathered.add(changes)
+    gathered.carry_out()
     for stop in idle:
         whole = whole and budget.allows()
         if whole:
             _stop(epoch, stop, policy, now)
             budget.spend()
     _explain(epoch, [action for action in plan.actions if isinstance(action, Wait)])
-    return Applied(starts.begun, whole)
+    return Applied(gathered.started, whole)
 
 
 def wait_for_the_round(epoch: Epoch, policy: Policy) -> int:
@@ -82,30 +78,41 @@ def wait_for_the_round(epoch: Epoch, policy: Policy) -> int:
     return waiting.count()
 
 
-class _Starts:
-    """Starts on free GPUs, gathered so that they begin together."""
+class _Gathered:
+    """Starts on free GPUs and handovers, each kind of which is carried out together."""
 
-    def __init__(self, epoch: Epoch, budget: TickBudget, now: datetime) -> None:
-        self.epoch, self.budget, self.now = epoch, budget, now
-        self.gathered: dict[str, Start | Resize] = {}  # by job
-        self.begun = 0
+    def __init__(self, epoch: Epoch, budget: TickBudget, policy: str, now: datetime) -> None:
+        self.epoch, self.budget, self.policy, self.now = epoch, budget, policy, now
+        self.starts: dict[str, Start | Resize] = {}  # by job
+        self.handovers: dict[str, list[Handover]] = {}  # by the first job that takes GPUs
+        self.started = 0
+
+    def add(self, changes: list[Handover]) -> None:
+        """Of several changes all stand for one."""
+        first = changes[0]
+        if first.moves or first.held_by:
+            self.handovers[first.takes.job] = changes
+        else:
+            self.starts[first.takes.job] = first.takes
 
     @property
     def fill_the_tick(self) -> bool:
-        return len(self.gathered) >= self.budget.room
+        return len(self.starts) + sum(map(_size, self.handovers.values())) >= self.budget.room
 
-    def begin(self) -> None:
+    def carry_out(self) -> None:
         """Those that are refused leave their place in the tick to others."""
-        begun = leadership.together(self.epoch, list(self.gathered), self._start, self.budget.allows)
-        self.gathered = {}
-        self.begun += begun
+        begun = leadership.together(self.epoch, list(self.starts), self._start, self.budget.allows)
         self.budget.spend(begun)
+        self.started += begun
+        asked = leadership.together(self.epoch, list(self.handovers), self._hand_over, self.budget.allows)
+        self.budget.spend(asked)
+        self.starts, self.handovers = {}, {}
 
     def _start(self, names: Sequence[str]) -> int:
         jobs, placed = held_jobs(names, *OF_A_START), []
         refused: dict[str, Exception] = {}
         for name in names:
-            action = self.gathered[name]
+            action = self.starts[name]
             try:
                 if name not in jobs:
                     raise CannotPlace(f"Job {name} is gone.")
@@ -119,17 +126,21 @@ class _Starts:
             log.info("start not applied", extra={"job": name, "reason": str(why)})
         return len(attempts)
 
+    def _hand_over(self, names: Sequence[str]) -> int:
+        changes = [change for name in names for change in self.handovers[name]]
+        try:
+            with transaction.atomic():
+                return _size(hand_over(changes=changes, policy=self.policy, now=self.now))
+        except StaleJob as changed:
+            if len(names) > 1:
+                raise  # each alone
+            log.info("handovers not applied", extra={"job": names[0], "reason": str(changed)})
+            return 0
 
-def _hand_over(epoch: Epoch, changes: Sequence[Handover], policy: str, now: datetime) -> int:
-    """Returns how many jobs were asked to stop, or are waited for."""
-    done: list[Handover] = []
-    job = changes[0].takes.job
-    try:
-        with leadership.row(epoch, StaleJob, job=job):
-            done = hand_over(changes=changes, policy=policy, now=now)
-    except StaleJob as changed:
-        log.info("handovers not applied", extra={"job": job, "reason": str(changed)})
-    return sum(len(change.victims) + 1 for change in done)
+
+def _size(changes: Iterable[Handover]) -> int:
+    """How many jobs are asked to stop, or are waited for."""
+    return sum(len(change.victims) + 1 for change in changes)
 
 
 def _stop(epoch: Epoch, action: Preempt, policy: str, now: datetime) -> None:

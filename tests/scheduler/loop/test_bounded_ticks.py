@@ -187,6 +187,34 @@ def test_handovers_take_a_constant_number_of_queries(
     assert len(queries) == 12, queries
 
 
+def test_handovers_of_one_tick_are_carried_out_together_unless_one_breaks(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.POLICY, together = "las", list[int]()
+    for _ in range(3):
+        running(world.fake_node(slots=1), number_gpus=1)
+    wait_in_line(3)
+    broken = Job.objects.filter(state=JobState.QUEUED).order_by("submitted_at")[1]
+
+    def breaks(*, changes: list[Handover], **values: Any) -> list[Handover]:
+        together.append(len(changes))
+        done = hand_over(changes=changes, **values)
+        if any(change.takes.job == broken.pk for change in changes):
+            raise ZeroDivisionError
+        return done
+
+    monkeypatch.setattr("scheduler.loop.apply.hand_over", breaks)
+    tick()
+    assert together == [3, 1, 1, 1]
+    assert PendingStart.objects.count() == 2
+    assert not PendingStart.objects.filter(job=broken).exists()
+    assert [record.job for record in caplog.records if record.levelname == "ERROR"] == [broken.pk]
+    monkeypatch.setattr("scheduler.loop.apply.hand_over", hand_over)
+    tick()
+    assert PendingStart.objects.count() == 3
+    assert_sound()
+
+
 @pytest.mark.parametrize("jobs", [1, 4])
 def test_starts_on_free_gpus_take_a_constant_number_of_queries(
     monkeypatch: pytest.MonkeyPatch, jobs: int
