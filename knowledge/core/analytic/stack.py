@@ -172,17 +172,21 @@ def windowed(config: Config, model: Model) -> float:
 def attends_plainly(config: Config, catalogue: Catalogue) -> bool:
     """Tell whether PyTorch computes attention by plain products, in float32.
 
-    It does where keys are to be shared by heads and the GPU, from before Ampere, has no kernel that can. One
-    sample at a time is never padded, so it has no mask, which would have keys copied.
+    It does where keys are to be shared by heads and no kernel can: Falcon hands over one key for all heads,
+    and a GPU from before Ampere has no such kernel. One sample at a time is never padded, so it has no mask,
+    which would have keys copied.
     """
-    version = re.search(r"transformers (\d+)\.(\d+)", config.software or "")
-    newer = version is not None and (int(version[1]), int(version[2])) >= SHARING
-    if not newer or config.flash_attention is not None or is_ours(config):
+    if config.flash_attention is not None or is_litgpt(config):
         return False
     sheet, model = catalogue.gpu(config.gpu_model), catalogue.model(config.model_name)
+    if layer_kinds.hands_over_one_key(model):
+        return True
+    version = re.search(r"transformers (\d+)\.(\d+)", config.software or "")
+    newer = version is not None and (int(version[1]), int(version[2])) >= SHARING and not is_ours(config)
     older = sheet.vendor == "NVIDIA" and sheet.bf16_flops is None
     shared = model.kv_heads < model.heads and not layer_kinds.holds_scores(model)
-    return older and shared and config.per_device_batch_size == 1 and not windowed(config, model)
+    alone = config.per_device_batch_size == 1 and not windowed(config, model)
+    return newer and older and shared and alone
 
 
 def repeats(config: Config, catalogue: Catalogue) -> bool:

@@ -214,12 +214,13 @@ def kind_of(model: Model) -> LayerKind:
 
 
 def holds_scores(model: Model) -> bool:
-    """Tell whether attention keeps its scores where nobody asks for another kind.
+    """Tell whether attention is eager where nobody asks for another kind."""
+    return model.architecture in EAGER_ALONE
 
-    Falcon hands over one key for all heads, for which PyTorch's fused kernels have no use.
-    """
-    one_key = model.architecture == "falcon" and model.kv_heads == 1
-    return one_key or model.architecture in EAGER_ALONE
+
+def hands_over_one_key(model: Model) -> bool:
+    """Tell whether heads share one key that PyTorch's fused kernels have no use for."""
+    return model.architecture == "falcon" and model.kv_heads == 1
 
 
 def _of_dense(model: Model, kind: LayerKind, width: float) -> float:
