@@ -1,4 +1,4 @@
-"""Which share of activations' blocks a step's copies take on one GPU, played.
+"""Blocks that PyTorch's allocator keeps of whole steps, played.
 
     .venv-train/bin/python -m benchmarks.trainer.whole_steps
 
@@ -6,6 +6,9 @@ Dense models at a thirty-second of their real widths learn all weights on the CP
 once, for two steps; allocations are played through the rules of CUDA's allocator
 (`benchmarks/trainer/caching_allocator.py`), a thousand times as large. Were all blocks of activations and
 logits taken, the peak would have them or the copies, whichever is more; were none, it would have both.
+
+Besides, models whose weights are frozen go forward and back with a loss that makes no logits, as one in
+chunks of few tokens does: what is reserved beyond what is allocated at most, as a share of that.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from benchmarks.trainer import caching_allocator
 from benchmarks.trainer.caching_allocator import CachingAllocator, events_of
+from benchmarks.trainer.frozen_layers import highest
 from knowledge.catalogue.shipped_catalogue import shipped_catalogue
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import columns
@@ -30,6 +35,7 @@ MISTRAL = (4096, 14336, 32, 32_000)
 GRANITE = (2048, 8192, 40, 49_152)
 CASES = ((MISTRAL, 2048, 2), (MISTRAL, 8192, 2), (MISTRAL, 16_384, 1), (MISTRAL, 16_384, 2),
          (GRANITE, 2048, 2), (GRANITE, 8192, 2))  # fmt: skip
+LLAMA_70B = (8192, 28_672, 80, 32_000)
 SAMPLES, STEPS, GIB = 4, 2, 2**30
 
 
@@ -74,6 +80,20 @@ def reserved(config: AutoConfig, tokens: int, accumulated: int) -> int:
     return allocator.reserved
 
 
+def frozen(sizes: tuple[int, int, int, int], tokens: int) -> tuple[float, float]:
+    """GiB allocated at most, and the share of them that is reserved beyond."""
+    model = AutoModelForCausalLM.from_config(shape(sizes, NARROWED), dtype=torch.bfloat16)
+    for weight in model.parameters():
+        weight.requires_grad = False
+    model.enable_input_require_grads()
+    model.train()
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": True})
+    ids = torch.zeros(SAMPLES, tokens // NARROWED // SAMPLES, dtype=torch.long)
+    events = events_of(lambda: model.model(input_ids=ids).last_hidden_state.sum().backward())
+    allocated = highest(events) * NARROWED**2
+    return allocated / GIB, caching_allocator.reserved(events, NARROWED**2) / allocated - 1
+
+
 def played(allocator: CachingAllocator, part: Callable[[], None]) -> None:
     """Its allocations as large as those of real widths."""
     gc.collect()
@@ -109,6 +129,12 @@ def counted(sizes: tuple[int, int, int, int], tokens: int, accumulated: int) -> 
 
 def main() -> None:
     torch.set_num_threads(1)
+    print("| hidden | layers | tokens | allocated, frozen | reserved beyond it |\n" + "| --- " * 5 + "|")
+    for sizes in (GRANITE, MISTRAL, LLAMA_70B):
+        for tokens in (8192, 16_384, 32_768):
+            allocated, share = frozen(sizes, tokens)
+            print(f"| {sizes[0]} | {sizes[2]} | {tokens} | {allocated:.1f} GiB | {share:.0%} |", flush=True)
+    print()
     print("| hidden | layers | tokens | micro-steps | blocks | beside states | share that copies take |")
     print("| --- " * 7 + "|")
     for sizes, tokens, accumulated in CASES:

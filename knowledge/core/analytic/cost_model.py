@@ -13,7 +13,7 @@ import numpy as np
 
 from knowledge.core.analytic import activations, gathered, held_weights, litgpt, overheads
 from knowledge.core.analytic.config_table import ConfigTable
-from knowledge.core.analytic.loss.logits import blocks_left, of_logits
+from knowledge.core.analytic.loss.logits import blocks_left, of_fragments, of_logits
 from knowledge.core.domain.arrays import Array
 
 MEMORY_MARGIN = 1.08  # fragmentation and what nobody counts
@@ -134,7 +134,8 @@ def memory(c: ConfigTable) -> Memory:
     passing = blocks_left(c, activations.in_forward(c, layer), working, logits)
     # Gradients and states of experts that GPUs share are made there first.
     sending = activations.in_sending(c, layer) - np.where(c.adapter, 0.0, (c.state_bytes - 2) * c.apart_here)
-    cached = np.where(c.cpu, 0.0, np.maximum(passing, sending) + CACHED_SHARE * (kept + logits))
+    left = np.maximum(passing, sending) + CACHED_SHARE * (kept + logits)
+    cached = np.where(c.cpu, 0.0, np.maximum(left, of_fragments(c, kept)))
     # A step's copies come when activations and logits are gone, and take their blocks, as a start's do.
     blocks = forward + logits + cached
     rest = (blocks, gradients / c.shards, states / c.shards)

@@ -19,6 +19,7 @@ UNFUSED_LOSS = frozenset({"granitemoe"})
 OVERWRITTEN = 4.0  # bytes of a logit that their loss does without (its `Fast_CrossEntropyLoss`)
 SEGMENT = 2 * 2**20  # bytes that the allocator rounds large segments up to
 FLOAT32 = 4.0
+FRAGMENTS = 0.11  # of what checkpointing keeps: 0.05 to 0.15 in plays (`benchmarks/trainer/whole_steps.py`)
 
 
 def of_logits(c: ConfigTable) -> Array:
@@ -58,6 +59,14 @@ def blocks_left(c: ConfigTable, layer: Array, again: Array, logits: Array) -> Ar
     third = np.where(third > FLOAT32 * c.vocab * _positions(c), third, 0.0)
     eager = layer + logits - _in_blocks_of_scores(c) + third - np.maximum(again, logits)
     return np.where(c.scoring & c.checkpointing, np.maximum(0.0, eager), np.minimum(layer, logits))
+
+
+def of_fragments(c: ConfigTable, kept: Array) -> Array:
+    """Return the bytes that stay free at least between what checkpointing keeps.
+
+    Segments of our trainer's allocator grow, and LitGPT tells bytes allocated.
+    """
+    return np.where(c.checkpointing & ~c.ours & ~c.litgpt, FRAGMENTS * kept, 0.0)
 
 
 def _in_blocks_of_scores(c: ConfigTable) -> Array:

@@ -12,7 +12,7 @@ import pytest
 
 from knowledge.core.analytic import activations, cost_model, stack
 from knowledge.core.analytic.config_table import ConfigTable, columns
-from knowledge.core.analytic.loss.logits import of_logits
+from knowledge.core.analytic.loss.logits import of_fragments, of_logits
 from knowledge.core.data.sources import registry
 from knowledge.core.domain.types import Config
 from tests.knowledge.conftest import CATALOGUE
@@ -113,6 +113,21 @@ def test_going_forward_a_layer_holds_as_much_whether_all_weights_learn_or_adapte
 def test_fused_kernels_keep_inputs_of_norms_as_they_are() -> None:
     plain, fused = activations.of_layer(table(ALONE, replace(ALONE, fast_kernels=True)))
     assert plain - fused == 2 * 4 * 4096 - 2 * 4096
+
+
+@pytest.mark.parametrize(
+    ("config", "measured_gib"), [(replace(ALONE, **LIGER), 23.15), (replace(SHARED, **LIGER), 34.07)]
+)
+def test_where_a_loss_comes_in_chunks_fragments_stay_between_what_is_kept(
+    config: Config, measured_gib: float
+) -> None:
+    """Of the second PyTorch allocated 26.50 GiB: FSDP's streams have blocks of their own besides."""
+    c = table(config, replace(config, chunked_loss=None), replace(config, gradient_checkpointing=False))
+    stated = cost_model.memory(c)
+    assert stated.cached[0] == pytest.approx(of_fragments(c, stated.activations)[0])
+    assert stated.cached[1] > of_fragments(c, stated.activations)[1]
+    assert of_fragments(c, stated.activations)[2] == 0
+    assert 0.88 * measured_gib < stated.total[0] / 2**30 < measured_gib
 
 
 @pytest.mark.parametrize(("batch", "bytes_a_logit"), [(1, 10), (2, 14)])
