@@ -62,7 +62,6 @@ def test_it_runs_without_django(trace: Path, tmp_path: Path) -> None:
         ({"--trace": "missing.csv"}, "missing.csv: cannot be read"),
         ({"--interference": "1.5"}, "--interference: 1.5 is no share"),
         ({"--restart-s": "-1"}, "--restart-s is -1; give 0 or more"),
-        ({"--error": "nan"}, "--error is nan; give 0 or more"),
         ({"--json": "/nowhere/out.json"}, "/nowhere/out.json: cannot be written"),
     ],
 )
@@ -80,3 +79,10 @@ def test_what_cannot_be_done_is_said_in_a_sentence(
     assert words in capsys.readouterr().err
     with pytest.raises(CommandError, match=r"\w"):
         call_command("simulate", *arguments)
+
+
+def test_a_number_that_is_none_is_refused(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--trace", str(trace), "--cluster", "gpu:1x4", "--error", "nan"])
+    assert ended.value.code == 2
+    assert "argument --error: 'nan' is no number" in capsys.readouterr().err
