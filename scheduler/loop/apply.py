@@ -1,6 +1,7 @@
-"""Actions applied to rows.
+"""Actions applied to rows, each of which is checked against the present rows.
 
-Each is in a transaction of its own and is checked against the present rows.
+Starts on free GPUs are carried out together, and so are handovers, in one transaction each; where one of them
+fails, each has a transaction of its own. Other stops have their own anyway.
 """
 
 from __future__ import annotations
