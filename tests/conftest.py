@@ -17,6 +17,7 @@ from django.db.models.signals import post_migrate
 
 from knowledge.catalogue import portal_catalogue
 from tests.harness.databases import empty_by_deletion, mark_databases
+from tests.harness.environment import FREE
 from tests.harness.servers import NotInstalled, Postgres
 
 
@@ -32,7 +33,11 @@ def pytest_configure() -> None:
     empty_by_deletion()
     # A busy machine is no fault of a test.
     hypothesis.settings.register_profile(
-        "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+        "untimed",
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+        derandomize=not FREE,
+        database=None,
     )
     hypothesis.settings.load_profile("untimed")
     portal_catalogue.FRESH_S = math.inf  # the moment must not decide which request reads entries again

@@ -1,8 +1,8 @@
 """All tests, on both kinds of database and in both environments.
 
-`python3 run.py test [--slow] [pytest arguments]`
+`python3 run.py test [--slow] [--free] [pytest arguments]`
 
-`--slow` runs, instead of the ordinary tests, those that are run on demand.
+`--slow` runs, instead of the ordinary tests, those that are run on demand. `--free` draws random cases anew.
 Paths among the arguments replace the stages' own; other arguments go to every stage. Lanes run
 side by side and take one stage after the other: one stage is shown live, all others as they end.
 """
@@ -63,6 +63,7 @@ def all_but(*folders: str) -> tuple[str, ...]:
 
 
 ON_DEMAND = "--slow"
+FREE = "--free"
 SLOW = "slow"
 SLOW_ON_SQLITE = "(slow or postgresql)" if postgres_binaries() else SLOW
 PORTAL, SCHEDULER = "tests/portal", "tests/scheduler"
@@ -97,6 +98,8 @@ def main(arguments: Sequence[str]) -> int:
     began = time.monotonic()
     if ON_DEMAND in arguments:
         os.environ["ON_DEMAND"] = "1"  # for what must be known before tests are collected
+    if FREE in arguments:
+        os.environ["RANDOM_CASES"] = "free"
     provide()
     stages = [  # the longest first, so that the lanes end together
         partial(on_postgres, arguments),
@@ -140,7 +143,7 @@ def run(stage: Stage, arguments: Sequence[str], *, live: bool = False) -> Outcom
     paths = list(in_common(given, stage.paths)) if given else existing(stage.paths)
     if not paths:
         return Outcome(Counter(), green=True)
-    others = [word for word in arguments if word not in (*given, ON_DEMAND)]
+    others = [word for word in arguments if word not in (*given, ON_DEMAND, FREE)]
     options = [on_demand(word) if ON_DEMAND in arguments else word for word in stage.options]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"

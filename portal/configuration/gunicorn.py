@@ -21,6 +21,8 @@ forwarder_headers = ""  # a SCRIPT_NAME of the client's would pass for another a
 
 def post_worker_init(worker: Any) -> None:
     """Leases of nodes count only while the web server proves that it serves."""
+    from portal.http.routes import route_of
     from portal.ops.beat import keep_beating
 
+    worker.route_of = route_of
     keep_beating(worker.sockets[0].sock)

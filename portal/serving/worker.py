@@ -9,7 +9,7 @@ import resource
 import selectors
 import socket
 import time
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -33,9 +33,13 @@ FILES_PER_CONNECTION = 3
 class Worker(ThreadWorker):  # type: ignore[misc]
     """The loop reads requests and writes answers; threads do what lies between.
 
-    Ordinary requests, uploads and /healthz have threads of their own. Of too many connections, in all or of
-    one address, the one is closed that has waited for its client for longest.
+    Ordinary requests, uploads and /healthz have threads of their own, and one route holds at most three
+    quarters of the threads: its other requests wait without one, so that a crowd at a costly route leaves
+    room for everybody else. Of too many connections, in all or of one address, the one is closed that has
+    waited for its client for longest.
     """
+
+    route_of: Callable[[str], str] = str  # of a path; the portal's options give its routes
 
     @classmethod
     def check_config(cls, cfg: Any, log: Any) -> None:
@@ -51,6 +55,9 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         self.waiting: dict[HttpConnection, None] = {}  # for their clients, longest first
         self.connections: Counter[str] = Counter()
         self.next_sweep = 0.0
+        self.of_one_route = max(1, self.cfg.threads * 3 // 4)
+        self.held: Counter[str] = Counter()  # ordinary threads, by route
+        self.queued: defaultdict[str, deque[tuple[HttpConnection, float]]] = defaultdict(deque)
         self.uploads = ThreadPoolExecutor(self.cfg.threads, "upload")
         self.health = ThreadPoolExecutor(1, "health")
         super().init_process()
@@ -139,11 +146,40 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             self.enqueue_req(conn)
 
     def enqueue_req(self, conn: HttpConnection) -> None:
-        pool = self.uploads if conn.source.streaming else self.tpool
-        if conn.request.path == HEALTH and not conn.source.streaming:
-            pool = self.health
-        done = pool.submit(self.handle, conn, time.monotonic())
-        done.add_done_callback(lambda served: self.method_queue.defer(self.finish_request, conn, served))
+        now = time.monotonic()
+        if conn.source.streaming:
+            self.hand_over(self.uploads, conn, now)
+        elif conn.request.path == HEALTH:
+            self.hand_over(self.health, conn, now)
+        else:
+            route = self.route_of(conn.request.path)
+            self.queued[route].append((conn, now))
+            self.begin_next(route)
+
+    def begin_next(self, route: str) -> None:
+        """Give the route's next request a thread, unless the route holds its share."""
+        if self.held[route] < self.of_one_route and self.queued[route]:
+            self.held[route] += 1
+            conn, ready_at = self.queued[route].popleft()
+            self.hand_over(self.tpool, conn, ready_at, route)
+        if not self.queued[route]:
+            del self.queued[route]
+
+    def give_back(self, route: str) -> None:
+        self.held[route] -= 1
+        if not self.held[route]:
+            del self.held[route]
+        self.begin_next(route)
+
+    def hand_over(
+        self, pool: ThreadPoolExecutor, conn: HttpConnection, ready_at: float, route: str | None = None
+    ) -> None:
+        def served(done: Future[bool]) -> None:
+            if route is not None:
+                self.method_queue.defer(self.give_back, route)
+            self.method_queue.defer(self.finish_request, conn, done)
+
+        pool.submit(self.handle, conn, ready_at).add_done_callback(served)
 
     def finish_request(self, conn: HttpConnection, served: Future[bool]) -> None:
         conn.keep = not served.cancelled() and served.exception() is None and served.result()

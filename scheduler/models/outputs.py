@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 
 from scheduler.models.jobs import Attempt, Claim, Job
@@ -48,16 +50,24 @@ class Metric(models.Model):
 
 
 class LogPiece(models.Model):
-    """A piece of a claim's log, in the order in which the node numbered it."""
+    """A piece of a claim's log, in the order in which the node numbered it.
+
+    line_ends: how many lines end in it, so that lines are numbered without reading all before them.
+    """
 
     claim = models.ForeignKey(Claim, models.CASCADE, related_name="log")
     seq = models.IntegerField()
+    line_ends = models.IntegerField()
     text = models.TextField()
     at = models.DateTimeField()
 
     class Meta:
         ordering = ["seq"]
         constraints = [models.UniqueConstraint(fields=["claim", "seq"], name="one_log_piece_per_seq")]
+
+    def save(self, *args: Any, **options: Any) -> None:
+        self.line_ends = len((self.text + ".").splitlines()) - 1
+        super().save(*args, **options)
 
     def __str__(self) -> str:
         return f"{self.claim_id} {self.seq}"

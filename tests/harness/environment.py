@@ -40,6 +40,8 @@ def pytest_collection_finish() -> None:
 
 
 EVERY_EXAMPLE = os.environ.get("EXAMPLES") == "all"
+# Random cases are the same in each run, so that none is red by chance; free ones look for new faults.
+FREE = EVERY_EXAMPLE or os.environ.get("RANDOM_CASES") == "free"
 
 
 def examples(number: int) -> int:

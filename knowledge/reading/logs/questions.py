@@ -55,13 +55,17 @@ class LogAnswer:
     lines: Sequence[LogLine] = ()
 
 
-def ask(question: str, log: LogFigures, facts: LogFacts) -> LogAnswer:
-    """Answer by the first rule whose words stand in the question."""
+def ask(question: str, log: LogFigures, facts: LogFacts, *, note: str = "") -> LogAnswer:
+    """Answer by the first rule whose words stand in the question.
+
+    note: of the log that was read, added to answers that come from it.
+    """
     lowered = question[:LONGEST_QUESTION].casefold()
     topic = next((topic for topic, words in _WORDS.items() if words.search(lowered)), "")
     if not topic:
         return LogAnswer(topic="", text=f"No rule understands this question. Ask for example: {_known()}")
     text, lines = _ANSWERS[topic](log, facts)
+    text += note if topic not in _NOT_OF_THE_LOG else ""
     return LogAnswer(topic=topic, text=text, lines=[LogLine(n, t.strip()[:SHOWN]) for n, t in lines])
 
 
@@ -181,6 +185,7 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
         ("speed", r"\bfast|\bspeed|\bslow|\brate\b|\bthroughput|\btokens?\b|\bquick"),
     )
 }
+_NOT_OF_THE_LOG = {"failure"}
 _ANSWERS: Mapping[str, Callable[[LogFigures, LogFacts], _Answer]] = {
     "failure": _why,
     "warnings": _warnings,

@@ -49,7 +49,7 @@ class LogSearch(forms.Form):
         """Numbered lines that hold the text, whatever its case; the first ones only."""
         wanted = self.cleaned_data["q"].casefold()
         numbered = enumerate(_lines(job), start=1)
-        found = ((number, line) for number, line in numbered if wanted in line.casefold())
+        found = ((number, line) for number, line in numbered if line and wanted in line.casefold())
         return [line for line, _ in zip(found, range(SHOWN_LINES), strict=False)]
 
 

@@ -29,7 +29,8 @@ class Failure(models.Model):
 class LogQuestion(models.Model):
     """A question about a job's log with its newest answer; kept for 90 days.
 
-    topic: empty where no rule understood it. lines: [{number, text}].
+    topic: empty where no rule understood it. lines: [{number, text}]. log_end: the newest piece of the log
+    that was read; the same question about the same log of a job that has ended has the same answer.
     """
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="questions")
@@ -38,6 +39,7 @@ class LogQuestion(models.Model):
     topic = models.CharField(max_length=20, blank=True)
     answer = models.TextField()
     lines = models.JSONField(default=list)
+    log_end = models.BigIntegerField()
     at = models.DateTimeField(db_index=True)
 
     class Meta:

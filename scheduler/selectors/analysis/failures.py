@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
-from knowledge.reading.failures.explaining import LAST_LINES, Explanation, FailureFacts, explain_failure
+from knowledge.reading.failures.causes import CAUSES
+from knowledge.reading.failures.explaining import UNKNOWN, Explanation, FailureFacts, explain_failure
+from knowledge.reading.failures.remedies import remedied
 from knowledge.reading.failures.troubled_lines import LogLine
 from knowledge.reading.failures.unusual import unusual_lines
-from scheduler.models import Attempt, Failure, Job, LogPiece
+from scheduler.models import Attempt, Failure, Job
+from scheduler.selectors.analysis.log_excerpts import excerpt_of
 from scheduler.states import JobState, Outcome
 from trainer.recipes import RECIPES
 
-USUAL_RUNS, USUAL_PIECES = 5, 200  # that a log of an unknown cause is compared with
+USUAL_RUNS = 3  # that a log of an unknown cause is compared with
 
 
 def explained(job: Job) -> Explanation | None:
@@ -24,11 +26,26 @@ def explained(job: Job) -> Explanation | None:
     """
     if job.state != JobState.FAILED:
         return None
-    attempt = Attempt.objects.filter(job=job).order_by("-fence").first()
+    attempt = Attempt.objects.filter(job=job).select_related("failure").order_by("-fence").first()
     if attempt is None:
         return None
     attempt.job = job
-    return explained_attempt(attempt)
+    kept: Failure | None = getattr(attempt, "failure", None)
+    return _as_kept(kept) if kept and kept.cause in CAUSES else explained_attempt(attempt)
+
+
+def _as_kept(kept: Failure) -> Explanation:
+    """The explanation that was read from the log once the attempt had ended."""
+    job = kept.attempt.job
+    lines = [LogLine(**line) for line in kept.lines]
+    known = kept.cause != UNKNOWN
+    return Explanation(
+        cause=CAUSES[kept.cause],
+        sentence=kept.sentence,
+        line=lines[0] if known and lines else None,
+        changes={} if job.failure_code else remedied(kept.cause, _ran_with(job, kept.attempt), job.fixed),
+        unusual=() if known else lines,
+    )
 
 
 def explained_attempt(attempt: Attempt) -> Explanation:
@@ -36,7 +53,7 @@ def explained_attempt(attempt: Attempt) -> Explanation:
 
     Where it is unknown, the log is compared with those of the owner's last runs that succeeded.
     """
-    job, lines = attempt.job, last_lines(attempt)
+    job, lines = attempt.job, excerpt_of(attempt).lines
     facts = FailureFacts(
         outcome=attempt.outcome,
         reason=attempt.reason,
@@ -51,40 +68,14 @@ def explained_attempt(attempt: Attempt) -> Explanation:
 def _usual_lines(job: Job) -> Iterator[str]:
     """Lines of the owner's last runs that succeeded."""
     succeeded = Attempt.objects.filter(job__owner=job.owner_id, outcome=Outcome.SUCCEEDED)
-    last = list(succeeded.order_by("-ended_at").values_list("pk", flat=True)[:USUAL_RUNS])
-    pieces = LogPiece.objects.filter(claim__attempt__in=last).order_by("pk")
-    for text in pieces.values_list("text", flat=True)[:USUAL_PIECES]:
-        yield from text.splitlines()
+    for attempt in succeeded.order_by("-ended_at")[:USUAL_RUNS]:
+        yield from (line.text for line in excerpt_of(attempt).lines)
 
 
 def kept_causes(job: Job) -> dict[int, Failure]:
     """Why attempts of the job ended badly, by the attempt's number."""
     rows = Failure.objects.filter(attempt__job=job).select_related("attempt")
     return {row.attempt.fence: row for row in rows}
-
-
-def last_lines(attempt: Attempt) -> list[LogLine]:
-    """The end of an attempt's log; numbers count the lines of the whole job's log."""
-    return list(deque(log_lines(attempt), maxlen=LAST_LINES))
-
-
-def log_lines(attempt: Attempt) -> Iterator[LogLine]:
-    """The lines of an attempt's log, with their numbers in the whole job's log."""
-    for number, (fence, text) in enumerate(_lines(attempt.job), start=1):
-        if fence == attempt.fence:
-            yield LogLine(number, text)
-
-
-def _lines(job: Job) -> Iterator[tuple[int, str]]:
-    """Lines with the fences of their attempts; pieces may end within a line."""
-    rows = LogPiece.objects.filter(claim__attempt__job=job).order_by("claim__attempt__fence", "pk")
-    left, fence = "", 0
-    for fence, text in rows.values_list("claim__attempt__fence", "text").iterator():
-        lines = (left + text).splitlines(keepends=True)
-        left = lines.pop() if lines and not lines[-1].endswith("\n") else ""
-        yield from ((fence, line) for line in lines)
-    if left:
-        yield fence, left
 
 
 def _ran_with(job: Job, attempt: Attempt) -> dict[str, Any]:

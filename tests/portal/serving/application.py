@@ -6,6 +6,7 @@ It is impatient, so that they are short.
 from __future__ import annotations
 
 import hashlib
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
@@ -19,6 +20,8 @@ from portal.serving.queued import waited_s
 pace.GRACE_S = 1.5
 FOLDER = TemporaryDirectory()
 FILE = Path(FOLDER.name) / "file"
+holding: list[str] = []
+released = threading.Event()
 FILE_BYTES = 20_000_000
 FILE.write_bytes(bytes(FILE_BYTES))
 
@@ -30,8 +33,15 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
         body = digest(environ["wsgi.input"]).encode()
     elif path == "/refuse":
         status, body = "401 Unauthorized", f"not {size}".encode()
-    elif path == "/wait":
+    elif path in ("/wait", "/wait/too"):
         time.sleep(1)
+    elif path == "/hold":
+        holding.append(path)
+        released.wait(30)
+    elif path == "/held":
+        body = str(len(holding)).encode()
+    elif path == "/release":
+        released.set()
     elif path == "/waited":
         body = str(waited_s.get()).encode()
     elif path == "/file":

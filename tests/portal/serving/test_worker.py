@@ -94,6 +94,25 @@ def is_cut(attacker: socket.socket) -> bool:
     return True
 
 
+def test_a_crowd_at_one_route_leaves_a_thread_for_others() -> None:
+    """Eight people at once, four threads: three of them are held, and everybody is answered in the end."""
+    server = start("--threads=4")
+    try:
+        with ThreadPoolExecutor(8) as crowd:
+            waiting = [crowd.submit(server.get, "/hold", timeout=60) for _ in range(8)]
+            while int(server.get("/held").text) < 3:
+                time.sleep(0.02)
+            time.sleep(0.3)  # for more of them to begin, if they could
+            assert [server.get().text for _ in range(9)] == ["ok"] * 9
+            assert server.get("/held").text == "3"
+            server.get("/release")
+            assert [one.result().text for one in waiting] == ["ok"] * 8
+        assert server.get("/held").text == "8"
+    finally:
+        server.process.kill()
+        server.process.wait()
+
+
 def test_slow_clients_occupy_no_thread_and_are_cut(server: Server) -> None:
     with ExitStack() as open_ones:
         attackers = [server.connect(OPEN_HEAD + body(1000) + b"x") for _ in range(8)]
@@ -195,13 +214,13 @@ def test_what_is_no_request_is_refused(server: Server, sent: bytes, status: int)
 
 def test_healthz_answers_while_all_threads_are_busy(server: Server) -> None:
     with ThreadPoolExecutor(4) as crowd:
-        waiting = [crowd.submit(server.get, "/wait") for _ in range(4)]
+        waiting = [crowd.submit(server.get, path) for path in ("/wait", "/wait/too") * 2]
         time.sleep(0.3)
         assert server.get("/healthz").text == "ok"
         assert not any(request.done() for request in waiting)
         assert float(server.get("/waited").text) > 0.5
-        assert float(server.get("/waited").text) < 0.5
         assert all(request.result().text == "ok" for request in waiting)
+        assert float(server.get("/waited").text) < 0.5
 
 
 def test_a_slow_body_for_healthz_keeps_no_other_waiting(server: Server) -> None:

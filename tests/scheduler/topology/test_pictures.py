@@ -25,7 +25,7 @@ def node() -> FakeNode:
 @pytest.fixture
 def job(node: FakeNode) -> Job:
     """It holds the first two slots."""
-    made = world.job(params={"number_gpus": 2}, name="mine", topology="guaranteed", topology_level=3)
+    made = world.job(params={"number_gpus": 2}, name="summaries", topology="guaranteed", topology_level=3)
     tick()
     return made
 
@@ -41,7 +41,7 @@ def test_the_owner_sees_the_job_on_its_gpus_and_what_is_free(node: FakeNode, job
     page, reported = seen_by(job.owner, node)
     assert "As its owner declared it." in page
     assert page.count('class="gpu held"') == 2
-    assert page.count(f'href="/jobs/{job.pk}/">mine</a>') >= 2
+    assert page.count(f'href="/jobs/{job.pk}/">summaries</a>') >= 2
     assert reported["declared"] is True
     assert [gpu["job"] for gpu in reported["gpus"]] == [job.pk, job.pk, None, None]  # type: ignore[attr-defined]
     assert reported["free"] == [
@@ -53,7 +53,7 @@ def test_the_owner_sees_the_job_on_its_gpus_and_what_is_free(node: FakeNode, job
 
 def test_others_see_that_a_gpu_is_held_alone(node: FakeNode, job: Job) -> None:
     page, reported = seen_by(world.user(), node)
-    assert "mine" not in page
+    assert "summaries" not in page
     assert page.count("another user&#x27;s job") + page.count("another user's job") >= 2
     assert [(gpu["busy"], gpu["job"]) for gpu in reported["gpus"]] == [  # type: ignore[attr-defined]
         (True, None), (True, None), (False, None), (False, None),

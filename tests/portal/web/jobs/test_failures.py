@@ -14,7 +14,7 @@ from portal.clock import database_now
 from scheduler.loop.sweeps import sweep
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Failure, Job, LogQuestion
-from scheduler.selectors.analysis.failures import last_lines
+from scheduler.selectors.analysis.log_excerpts import excerpt_of
 from scheduler.services.explanations.failures import is_any_unexplained, keep_causes
 from tests.harness import fake_node, world
 from tests.harness.fake_node import FakeNode
@@ -90,9 +90,9 @@ def test_programs_are_told_the_changes(api: APIClient, person: User) -> None:
 
 def test_lines_are_numbered_over_all_attempts(person: User) -> None:
     job = failed(person, "one\ntwo\r", "\nthree\rfour", "\n\nsix")
-    lines = last_lines(job.attempts.get())
+    lines = excerpt_of(job.attempts.get()).lines
     assert [(line.number, line.text.strip()) for line in lines] == [
-        (1, "one"), (2, "two"), (3, "three"), (4, "four"), (5, ""), (6, "six")
+        (1, "one"), (2, "two"), (3, "three"), (4, "four"), (6, "six")
     ]  # fmt: skip
 
 

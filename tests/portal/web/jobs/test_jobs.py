@@ -48,14 +48,14 @@ def test_the_list_goes_on_with_older_jobs_and_keeps_its_filters(
 
 
 def test_only_administrators_filter_by_owner_and_see_all(browser: Client, person: User) -> None:
-    world.job(world.user("eve"), name="hers")
-    world.job(person, name="mine")
-    assert "hers" not in jobs(browser, owner="eve")
+    world.job(world.user("eve"), name="summaries")
+    world.job(person, name="dialogue")
+    assert "summaries" not in jobs(browser, owner="eve")
     assert "Submitted by" not in jobs(browser)
     User.objects.filter(pk=person.pk).update(is_staff=True)
     shown = jobs(browser, owner="eve")
-    assert "hers" in shown
-    assert "mine" not in shown
+    assert "summaries" in shown
+    assert "dialogue" not in shown
 
 
 @pytest.mark.parametrize(
