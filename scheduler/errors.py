@@ -2,6 +2,7 @@
 
 SchedulerError
 ├── NotFound                an object that does not exist, or is not the asker's
+├── ContentLost             an object whose content the portal has lost
 ├── BadParameters           values that cannot be used, by field
 │   └── BeyondRight         values that others may use
 ├── BadFile                 an upload that is not training data, by line
@@ -35,6 +36,10 @@ class SchedulerError(Exception):
 
 
 class NotFound(SchedulerError):
+    pass
+
+
+class ContentLost(SchedulerError):
     pass
 
 

@@ -57,6 +57,7 @@ class JobEventKind(StrEnum):
     RESERVED = "reserved"  # GPUs are kept for it
     RESERVATION_OVER = "reservation_over"
     CHECKPOINT = "checkpoint"
+    CHECKPOINT_LOST = "checkpoint_lost"  # one that cannot be used, and is not offered again
     METRIC_LEFT_OUT = "metric_left_out"
     WARNING = "warning"
     WARNING_OVER = "warning_over"
@@ -263,6 +264,8 @@ BUDGETS: dict[Outcome, Budget] = {
     Outcome.DECLINED: Budget.DECLINES,
     Outcome.TIMEOUT: Budget.INFRASTRUCTURE,
     Outcome.KILLED: Budget.INFRASTRUCTURE,
+    Outcome.CHECKPOINT: Budget.INFRASTRUCTURE,
+    Outcome.DATA: Budget.INFRASTRUCTURE,
 }
 
 # Declines are spaced out instead (scheduler.loop.declines): no job fails for nodes that are not fit.

@@ -62,6 +62,8 @@ class Outcome(StrEnum):
     DECLINED = "declined"
     TIMEOUT = "timeout"
     KILLED = "killed"
+    CHECKPOINT = "checkpoint"  # what it was to go on from is lost or damaged
+    DATA = "data"  # the portal lost or damaged its training data
 
 
 class ReportKind(StrEnum):

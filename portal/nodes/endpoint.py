@@ -18,6 +18,7 @@ from portal.accounts.services import audit_refusal
 from portal.clock import database_now
 from scheduler.errors import (
     BadReport,
+    ContentLost,
     FileTooLarge,
     NodeRefused,
     NotFound,
@@ -37,6 +38,7 @@ View = Callable[..., HttpResponseBase]
 STATUS: dict[type[SchedulerError], tuple[int, str]] = {
     NodeRefused: (401, "node_refused"),
     NotFound: (404, "not_found"),
+    ContentLost: (410, "content_lost"),
     StaleAttempt: (409, "stale_attempt"),
     Superseded: (409, "superseded"),
     BadReport: (400, "bad_report"),

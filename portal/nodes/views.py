@@ -15,7 +15,7 @@ from portal import node_package
 from portal.clock import database_now
 from portal.nodes.endpoint import BadBody, address_of, body_of, endpoint, for_joining, for_node
 from portal.serving.connection import BUFFERED_BYTES
-from scheduler.errors import NotFound
+from scheduler.errors import ContentLost, NotFound
 from scheduler.models import Claim, DatasetFile, Node
 from scheduler.selectors.run_specs import input_source
 from scheduler.services.files.uploads import path_of
@@ -27,6 +27,7 @@ from trainer.protocol import to_json
 from trainer.protocol_parsing import parse_enrol, parse_sync
 
 SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+_LOST = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
 def _protocol_first(body: object) -> None:
@@ -87,9 +88,11 @@ def inputs(request: HttpRequest, node: Node, claim_id: str, name: str) -> HttpRe
         path = path_of(source.sha256)
     else:
         path = artifact_path(claim.attempt.job_id, *source)
-    if not path.is_file():
-        raise NotFound(f"The content of input {name} is missing at the portal.")
-    return FileResponse(path.open("rb"), content_type="application/octet-stream")
+    try:
+        content = path.open("rb")
+    except _LOST as missing:
+        raise ContentLost(f"The content of input {name} is missing at the portal.") from missing
+    return FileResponse(content, content_type="application/octet-stream")
 
 
 @endpoint("PUT")

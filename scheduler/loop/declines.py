@@ -84,8 +84,6 @@ def _declines(jobs: QuerySet[Job]) -> Iterable[tuple[str, Sequence[_Decline]]]:
         attempt__ended_at__isnull=False,
         attempt__job__in=jobs.order_by().values("pk"),
     )
-    # A node that lacked only the checkpoint to go on from is fit: the next one is told another.
-    declined = declined.exclude(attempt__resume_step__gt=0, attempt__resume_from=None)
     columns = ("attempt__job", "node", "node__name", "attempt__ended_at", "attempt__reason")
     found: dict[tuple[str, str], list[_Decline]] = defaultdict(list)
     for job, node, *rest in declined.order_by("attempt__fence").values_list(*columns):

@@ -76,7 +76,8 @@ class LogPiece(models.Model):
 class Checkpoint(models.Model):
     """A complete checkpoint.
 
-    `node` is null when the portal holds it; otherwise it lies on that node only.
+    `node` is null when the portal holds it; otherwise it lies on that node only. fault: why no attempt
+    can go on from it; empty while one may.
     """
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="checkpoints")
@@ -85,6 +86,7 @@ class Checkpoint(models.Model):
     step = models.IntegerField()
     files = models.JSONField()  # [{path, sha256, bytes}]
     node = models.ForeignKey(Node, models.SET_NULL, null=True, blank=True, related_name="+")
+    fault = models.CharField(max_length=500, blank=True, default="", db_default="")
     at = models.DateTimeField()
 
     class Meta:

@@ -10,12 +10,12 @@ from scheduler.models import Checkpoint, Job
 
 
 def _within_reach() -> QuerySet[Checkpoint]:
-    """The checkpoints at the portal or on a node that was not removed.
+    """The checkpoints without a fault, at the portal or on a node that was not removed.
 
     Every node of a training reads the checkpoint, so that one on a single disk is no use to several.
     """
     alone = Q(attempt__option__config__number_nodes=1)
-    return Checkpoint.objects.filter(Q(node__isnull=True) | alone, node__removed_at__isnull=True)
+    return Checkpoint.objects.filter(Q(node__isnull=True) | alone, node__removed_at__isnull=True, fault="")
 
 
 def resumable(job: Job) -> Checkpoint | None:

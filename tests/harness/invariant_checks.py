@@ -29,7 +29,7 @@ def _pairs() -> str:
 
 
 FINAL, HOLDING = _words(TERMINAL), _words(LIVE)
-TROUBLE = _words(("lost", "declined", "timeout", "killed"))
+TROUBLE = _words(("lost", "declined", "timeout", "killed", "checkpoint", "data"))
 STARTED = "EXISTS (SELECT 1 FROM scheduler_claim c WHERE c.attempt_id = a.id AND c.started)"
 EXECUTED = "EXISTS (SELECT 1 FROM knowledge_execution x WHERE x.attempt_id = a.id)"
 
@@ -192,7 +192,7 @@ CHECKS = (
         "I14",
         "nothing that the portal holds is done again",
         "SELECT a.job_id, k.step FROM scheduler_attempt a"
-        " JOIN scheduler_checkpoint k ON k.job_id = a.job_id AND k.node_id IS NULL"
+        " JOIN scheduler_checkpoint k ON k.job_id = a.job_id AND k.node_id IS NULL AND k.fault = ''"
         " JOIN scheduler_attempt s ON s.id = k.attempt_id"
         " WHERE s.fence < a.fence AND k.step > a.resume_step",
     ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import time
+from pathlib import Path
 from typing import Any
 
 from scheduler.models import Checkpoint
@@ -13,17 +15,18 @@ from tests.harness.stack import PATIENCE_S, Stack, until
 LONG = {"max_steps": 150, "tokens_per_sample": 64, "per_device_batch_size": 2, "effective_batch_size": 2}
 # On one slot or on two, as the policy sees fit.
 WIDE = {"max_steps": 150, "tokens_per_sample": 64, "effective_batch_size": 2}
+SETTLE_S = 3.0  # by when a checkpoint under way has arrived at the portal
 FASTER, MANY = 3.0, 40  # than one slot; measurements, more than are added by jobs on two slots
 NOWHERE = {"gpu_model": "NVIDIA H100 80GB HBM3"}  # no node here has one: the job waits
 
 
-def caught_with_a_checkpoint(stack: Stack) -> str:
-    """The id of a long job that runs and whose first checkpoint the portal holds."""
+def caught_with_a_checkpoint(stack: Stack, checkpoints: int = 1) -> str:
+    """The id of a long job that runs and of which the portal holds so many checkpoints."""
     job_id = stack.submit(**LONG)
     stack.client.wait(
         job_id, lambda job: job["internal_state"] == "running", timeout_s=PATIENCE_S, every_s=0.5
     )
-    saved(stack, job_id)
+    saved(stack, job_id, checkpoints)
     assert stack.client.job(job_id)["internal_state"] == "running", "the job is too short for this test"
     return job_id
 
@@ -40,9 +43,38 @@ def killed_and_started_again(stack: Stack, who: str) -> None:
         stack[who].start()
 
 
-def saved(stack: Stack, job: str) -> None:
-    """Wait for the first checkpoint that the portal holds of the job."""
-    until(Checkpoint.objects.using(stack.alias).filter(job=job).exists, what="a checkpoint")
+def saved(stack: Stack, job: str, checkpoints: int = 1) -> None:
+    """Wait for the first checkpoints that the portal holds of the job."""
+    until(lambda: len(held_checkpoints(stack, job)) >= checkpoints, what="a checkpoint")
+
+
+def held_checkpoints(stack: Stack, job: str) -> list[Checkpoint]:
+    """The job's checkpoints that may be resumed, the furthest first."""
+    return list(Checkpoint.objects.using(stack.alias).filter(job=job, fault="").order_by("-step"))
+
+
+def settled_checkpoints(stack: Stack, job: str) -> list[Checkpoint]:
+    """The checkpoints of a training that stands still, once its last one has arrived."""
+    before = held_checkpoints(stack, job)
+    time.sleep(SETTLE_S)
+    while (now := held_checkpoints(stack, job)) != before:
+        before = now
+        time.sleep(SETTLE_S)
+    return now
+
+
+def weights_at_the_portal(stack: Stack, checkpoint: Checkpoint) -> Path:
+    folder = stack.data / "artifacts" / checkpoint.job_id / str(checkpoint.claim_id)
+    return folder / f"checkpoints/step-{checkpoint.step}/weights.safetensors"
+
+
+def flip_a_byte(path: Path) -> None:
+    """Invert the middle byte of a file, in place."""
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        (byte,) = file.read(1)
+        file.seek(-1, 1)
+        file.write(bytes([byte ^ 0xFF]))
 
 
 def ended(stack: Stack, job_id: str, *, timeout_s: float = PATIENCE_S) -> dict[str, Any]:

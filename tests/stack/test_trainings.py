@@ -7,7 +7,15 @@ import signal
 import pytest
 
 from tests.harness.stack import PATIENCE_S, Stack, until
-from tests.stack.jobs import caught_with_a_checkpoint, ended, final_loss, outcomes
+from tests.stack.jobs import (
+    caught_with_a_checkpoint,
+    ended,
+    final_loss,
+    flip_a_byte,
+    outcomes,
+    settled_checkpoints,
+    weights_at_the_portal,
+)
 
 pytestmark = pytest.mark.stack
 SAME = 1e-4
@@ -20,6 +28,28 @@ def test_f4_a_killed_training_goes_on_from_its_checkpoint(judged: Stack, undistu
     assert outcomes(job) == ["killed", "succeeded"]
     assert job["attempts"][1]["resume_step"] > 0
     assert final_loss(job) == pytest.approx(undisturbed_loss, abs=SAME)
+
+
+@pytest.mark.parametrize(
+    "all_of_them", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["the newest", "all"]
+)
+def test_f4_a_damaged_checkpoint_is_told_and_an_earlier_one_taken(
+    judged: Stack, undisturbed_loss: float, all_of_them: bool
+) -> None:
+    job_id = caught_with_a_checkpoint(judged, checkpoints=2)
+    for training in judged.trainings():
+        training.suspend()
+    held = settled_checkpoints(judged, job_id)
+    damaged = held if all_of_them else held[:1]
+    for checkpoint in damaged:
+        flip_a_byte(weights_at_the_portal(judged, checkpoint))
+    judged.kill_trainings()
+    job = ended(judged, job_id)
+    assert outcomes(job) == ["killed", *["checkpoint"] * len(damaged), "succeeded"]
+    steps = [0, *(checkpoint.step for checkpoint in held), 0]
+    assert [attempt["resume_step"] for attempt in job["attempts"]] == steps[: len(damaged) + 2]
+    assert final_loss(job) == pytest.approx(undisturbed_loss, abs=SAME)
+    assert judged.client.get("nodes/")["data"][0]["state"] == "ready"
 
 
 @pytest.mark.slow  # the chaos run kills agents, too

@@ -6,15 +6,19 @@ AgentError
     PortalAway        nothing wrong here: try again later
         Unauthorised  the node token is not accepted (now)
     TooMuch           the message was too large: send less
-    Refused           the portal will never accept this
+    PortalRefused     the portal will never accept this, or never have it
+        ContentLost   it has lost a file, or has another content than it announced
     StaleClaim        the claim is no longer this node's
     Declined          this node cannot start the claim
-        CheckpointGone  since it has deleted what the claim goes on from
+    InputLost         no node can start the claim: what it starts from is lost or damaged
+        CheckpointGone  its checkpoint lay on this node alone and is deleted
     PeerAway          another node of the claim's attempt does not come
     Interrupted       a transfer or a start that nobody waits for any more
 """
 
 from __future__ import annotations
+
+from trainer.protocol import Outcome
 
 
 class AgentError(Exception):
@@ -55,6 +59,10 @@ class PortalRefused(AgentError):
     """The portal will not accept this, now or later."""
 
 
+class ContentLost(PortalRefused):
+    """The portal has lost a file, or has another content than it announced."""
+
+
 class StaleClaim(AgentError):
     """The claim's fence is no longer the job's current one."""
 
@@ -66,11 +74,25 @@ class Declined(AgentError):
     """
 
 
-class CheckpointGone(Declined):
+class InputLost(AgentError):
+    """What the claim is to start from is lost or damaged, wherever it would start.
+
+    outcome: of the claim.
+    """
+
+    def __init__(self, message: str, outcome: Outcome) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+class CheckpointGone(InputLost):
     """The checkpoint to resume from is not on this node any more.
 
     It lay on this node alone.
     """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Outcome.CHECKPOINT)
 
 
 class PeerAway(AgentError):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,13 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from trainer.checkpoint import BadCheckpoint, verify
-from trainer.train.errors import TrainError
+from trainer.train.errors import CheckpointFault
 from trainer.train.events import metrics_csv, read_metrics
 
 WEIGHTS, MOMENTS, STATE, METRICS = "weights.safetensors", "optimizer.safetensors", "state.json", "metrics.csv"
 _STEP = "step"  # of each weight: one that had no gradient in a step is behind the others
 _SHAPED = ("exp_avg", "exp_avg_sq")
+_MISSING = object()  # equal to no value of an identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +78,48 @@ class Stored(Mapping[str, torch.Tensor]):
         return len(self._file.keys())
 
 
+@contextmanager
+def blamed() -> Iterator[None]:
+    """Whatever goes wrong while a checkpoint is taken up raises CheckpointFault.
+
+    A job must not fail for what another node wrote. What was rather the fault of this node, or of
+    its memory, is told by the cause (`trainer.train.process.explain`).
+    """
+    try:
+        yield
+    except CheckpointFault:
+        raise
+    except Exception as wrong:
+        detail = f"{type(wrong).__name__}: {wrong}".splitlines()[0]
+        raise CheckpointFault(f"The checkpoint cannot be loaded ({detail}).") from wrong
+
+
 def check(folder: Path) -> None:
-    """Raises TrainError if the checkpoint is damaged. Reads all of it."""
+    """Raises CheckpointFault if the checkpoint is damaged. Reads all of it."""
     try:
         verify(folder)
     except BadCheckpoint as wrong:
-        raise TrainError(f"The checkpoint cannot be resumed: {wrong}.") from wrong
+        raise CheckpointFault(f"The checkpoint cannot be resumed: {wrong}.") from wrong
 
 
-def read(folder: Path, identity: dict[str, Any]) -> Snapshot:
+@blamed()
+def read(folder: Path, identity: dict[str, Any], step: int | None = None) -> Snapshot:
     """Return the snapshot of a checkpoint that was checked.
 
-    Raises TrainError if it is of another training.
+    step: of which it should be. Raises CheckpointFault if it is of another training.
     """
     state = json.loads((folder / STATE).read_text(encoding="utf-8"))
-    noted = state["identity"]  # by an earlier version, fewer names
-    different = [name for name, value in identity.items() if noted.get(name, value) != value]
+    noted = state["identity"]
+    different = [name for name, value in identity.items() if noted.get(name, _MISSING) != value]
     if different == ["tokens"]:
-        raise TrainError(
+        raise CheckpointFault(
             "The checkpoint is of other tokens: the data, the tokenizer, its chat template or the software"
-            " that reads them changed. Submit the job anew."
+            " that reads them changed."
         )
     if different:
-        raise TrainError(f"The checkpoint is of another training: {', '.join(different)} differ.")
+        raise CheckpointFault(f"The checkpoint is of another training: {', '.join(different)} differ.")
+    if step not in (None, state["step"]):
+        raise CheckpointFault(f"The checkpoint is of step {state['step']}, not {step}.")
     return Snapshot(
         rows=read_metrics(folder / METRICS),
         weights=Stored(folder / WEIGHTS),
@@ -107,9 +128,11 @@ def read(folder: Path, identity: dict[str, Any]) -> Snapshot:
     )
 
 
+@blamed()
 def identity(folder: Path) -> dict[str, Any]:
-    """The checkpoint's notes of its training."""
+    """The checkpoint's notes of its training. Raises CheckpointFault where it has none."""
     noted: dict[str, Any] = json.loads((folder / STATE).read_text(encoding="utf-8"))["identity"]
+    float(noted.get("now") or 0.0)  # a template may ask for it before the notes are compared
     return noted
 
 
@@ -164,12 +187,18 @@ def updates(optimizer: Any) -> int:
 
 
 def restore(model: Any, optimizer: Any, snapshot: Snapshot) -> None:
-    """Put the snapshot's weights and moments back, cut into shards where the model is."""
-    with torch.no_grad():
+    """Put the snapshot's weights and moments back, cut into shards where the model is.
+
+    Raises CheckpointFault for any that are missing, or that the model cannot have.
+    """
+    with torch.no_grad(), blamed():
         for name, weight in trainable(model):
-            weight.copy_(_like(snapshot.weights[name], weight))
+            weight.copy_(_like(name, snapshot.weights[name], weight))
             if f"{name}.{_SHAPED[0]}" in snapshot.moments:
-                found = {moment: _like(snapshot.moments[f"{name}.{moment}"], weight) for moment in _SHAPED}
+                found = {
+                    moment: _like(f"{name}.{moment}", snapshot.moments[f"{name}.{moment}"], weight)
+                    for moment in _SHAPED
+                }
                 # the fused optimiser counts where the weights are
                 step = snapshot.moments.get(f"{name}.{_STEP}", torch.tensor(float(snapshot.updates)))
                 optimizer.state[weight] = {_STEP: step.to(weight.device), **found}
@@ -181,9 +210,16 @@ def whole(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor  # a DTensor of FSDP
 
 
-def _like(tensor: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+def _like(name: str, tensor: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Put a tensor, read by every process, on the weight's device, cut as it is."""
+    if tensor.shape != weight.shape or not tensor.is_floating_point():
+        raise CheckpointFault(
+            f"The checkpoint's {name} is {tuple(tensor.shape)} of {tensor.dtype}; the model has"
+            f" {tuple(weight.shape)} of {weight.dtype}."
+        )
     tensor = tensor.to(weight.device)
+    if not torch.isfinite(tensor).all():
+        raise CheckpointFault(f"The checkpoint's {name} holds values that are not finite.")
     if hasattr(weight, "full_tensor"):
         from torch.distributed.tensor import distribute_tensor
 

@@ -3,6 +3,7 @@
 Exception
 ├── TrainError   the reason is for the user: what is wrong and what to do
 ├── NodeFault    the node cannot train, whatever the job; the reason is for its administrator
+├── CheckpointFault  the checkpoint to go on from cannot be used; an earlier one may be
 ├── PeersMissing the other nodes of the training did not come
 └── Stopped      a stop was requested; a checkpoint holds all steps done
 """
@@ -26,6 +27,10 @@ class TrainError(Exception):
 
 class NodeFault(Exception):
     """No job could be trained here now; the message says what to repair."""
+
+
+class CheckpointFault(Exception):
+    """The checkpoint to go on from is damaged, or of another training; the message says how."""
 
 
 class PeersMissing(Exception):

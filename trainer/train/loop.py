@@ -91,8 +91,9 @@ class Loop:
         if self.validation:
             self._evaluate()
 
+    @checkpoint_state.blamed()
     def resume(self, snapshot: checkpoint_state.Snapshot) -> None:
-        """Go on where the snapshot was taken."""
+        """Go on where the snapshot was taken. Raises CheckpointFault."""
         checkpoint_state.restore(self.model, self.optimizer, snapshot)
         if snapshot.scaler:
             self.scaler.load_state_dict(snapshot.scaler)

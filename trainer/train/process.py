@@ -24,6 +24,7 @@ from trainer.protocol import EXIT_OOM, EXIT_STOPPED, Outcome
 from trainer.recipes import RECIPES
 from trainer.train import import_gc
 from trainer.train.errors import (
+    CheckpointFault,
     PeersMissing,
     Stopped,
     TrainError,
@@ -41,6 +42,7 @@ EXIT_CODES = {
     Outcome.ERROR: 1,
     Outcome.DECLINED: 1,
     Outcome.LOST: 1,
+    Outcome.CHECKPOINT: 1,
 }
 STARTED = "FORETUNE_STARTED"  # time.monotonic() of the launching process
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -96,8 +98,10 @@ def explain(wrong: Exception, measured: RunFigures) -> tuple[Outcome, str]:
         return Outcome.OOM, _out_of_memory(measured.peak_memory_bytes, wrong)
     if fault := node_fault(wrong):
         return Outcome.LOST if measured.startup_s else Outcome.DECLINED, fault
-    if has_lost_peers(wrong):
+    if has_lost_peers(wrong.__cause__ or wrong):
         return Outcome.LOST, f"The connection to the other training processes broke. ({wrong})"
+    if isinstance(wrong, CheckpointFault):
+        return Outcome.CHECKPOINT, str(wrong)
     return Outcome.ERROR, f"{type(wrong).__name__}: {wrong}"
 
 

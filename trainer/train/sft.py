@@ -93,7 +93,8 @@ def _prepare(
     )
     measured.total_steps = plan.steps
     if order.resume_dir is not None:
-        loop.resume(checkpoint_state.read(order.resume_dir, loop.identity))
+        step = order.spec.resume.step if order.spec.resume else None
+        loop.resume(checkpoint_state.read(order.resume_dir, loop.identity, step))
     return loop, base
 
 

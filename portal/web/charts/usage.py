@@ -37,6 +37,8 @@ CAUSES = {
     "declined": "declined by the node",
     "timeout": "no sign of life in time",
     "killed": "process killed",
+    "checkpoint": "checkpoint lost",
+    "data": "training data lost",
 }
 
 

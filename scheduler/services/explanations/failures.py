@@ -40,6 +40,7 @@ def keep_causes(now: datetime) -> int:
 
 def _unexplained(now: datetime) -> QuerySet[Attempt]:
     ended = Attempt.objects.filter(ended_at__gt=now - LOOKED_BACK, ended_at__lte=now - SETTLED)
-    # A node that declines says why itself, and fails no job.
-    bad = [outcome for outcome in BAD_OUTCOMES if outcome is not Outcome.DECLINED]
+    # These say why themselves, and no log tells more.
+    known = (Outcome.DECLINED, Outcome.CHECKPOINT, Outcome.DATA)
+    bad = [outcome for outcome in BAD_OUTCOMES if outcome not in known]
     return ended.filter(outcome__in=bad, failure__isnull=True).order_by("ended_at")

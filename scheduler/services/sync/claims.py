@@ -18,11 +18,13 @@ from scheduler.services.jobs.attempts import end_attempt
 from scheduler.services.jobs.preemptions import note_start_up
 from scheduler.services.jobs.transitions import locked, move_job
 from scheduler.services.nodes.state import record_decline
+from scheduler.services.sync.checkpoints import set_aside
 from scheduler.services.sync.reports import apply_report
 from scheduler.states import JobState, Outcome
 from trainer.protocol import ClaimState, Phase
 
 ORDER = list(Phase)
+BEFORE_A_START = (Outcome.DECLINED, Outcome.STOPPED, Outcome.CHECKPOINT, Outcome.DATA)
 ENDS = {
     Outcome.SUCCEEDED: "The training finished.",
     Outcome.STOPPED: "The training was stopped.",
@@ -125,6 +127,8 @@ def _end(claim: Claim, said: ClaimState, now: datetime) -> None:
     claim.save(update_fields=["phase", "outcome", "exit_code", "started"])
     if outcome is Outcome.DECLINED:
         record_decline(node=claim.node, reason=reason, now=now)
+    elif outcome is Outcome.CHECKPOINT:
+        set_aside(attempt=claim.attempt, reason=reason, now=now)
     attempt = claim.attempt
     if _explains(attempt, outcome):
         at = f"{claim.node.name}: " if len(attempt.claims.all()) > 1 else ""
@@ -152,10 +156,10 @@ def _explains(attempt: Attempt, outcome: Outcome) -> bool:
 
 
 def _never_ran(claim: Claim, said: ClaimState, outcome: Outcome) -> bool:
-    """Tell whether the claim was declined or stopped before there was a process.
+    """Tell whether the claim ended before there was a process, or one that learnt anything.
 
     There is then no exit code and nothing measured.
     """
-    if outcome not in (Outcome.DECLINED, Outcome.STOPPED) or said.exit_code is not None:
+    if outcome not in BEFORE_A_START or said.exit_code is not None:
         return False
     return claim.attempt.figures == Measured() and not claim.attempt.metrics.exists()

@@ -224,12 +224,12 @@ def _checkpoint(job: Job, claim: Claim, report: Report, now: datetime) -> None:
 
 
 def _forget_checkpoints(job: Job, claim: Claim, step: int, now: datetime) -> None:
-    """Forget checkpoints up to this step that the node alone had.
+    """Offer none of the checkpoints up to this step again that the node alone had.
 
     The node keeps them for some time only.
     """
-    Checkpoint.objects.filter(job=job, node=claim.node, step__lte=step).delete()
     reason = f"The checkpoint at step {step} is not on {claim.node.name} any more."
+    Checkpoint.objects.filter(job=job, node=claim.node, step__lte=step, fault="").update(fault=reason)
     note_job(job=job, kind=JobEventKind.CHECKPOINT, now=now, reason=reason, data={"stored": GONE})
 
 

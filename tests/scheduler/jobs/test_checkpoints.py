@@ -1,14 +1,14 @@
-"""Checkpoints that lie on one node alone.
-
-They may be gone when a job is to go on from them.
-"""
+"""Checkpoints that are gone or damaged when a job is to go on from them."""
 
 from __future__ import annotations
 
 import pytest
 
 from scheduler.loop.tick import tick
-from scheduler.models import Checkpoint
+from scheduler.models import Checkpoint, Node
+from scheduler.services.files.uploads import path_of
+from scheduler.services.sync.artifacts import artifact_path
+from scheduler.states import JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, checkpoint
 from trainer.protocol import ClaimOrder
@@ -37,9 +37,106 @@ def test_a_job_goes_on_from_what_is_left_when_a_node_has_deleted_its_checkpoints
     node.end(first, "killed")
     order, step = resumed_at(node)
     assert step == 30
-    node.end(order, "declined", checkpoint(30, [], stored="gone"), reason="it is not on this node any more")
-    assert [kept.step for kept in Checkpoint.objects.filter(job=job)] == [10]
+    node.end(order, "checkpoint", checkpoint(30, [], stored="gone"), reason="it is not on this node any more")
+    assert [kept.step for kept in Checkpoint.objects.filter(job=job, fault="")] == [10]
     assert resumed_at(node)[1] == 10
+
+
+DAMAGED = "the portal has lost resume/weights.bin: it arrived with other contents"
+
+
+def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_next(node: FakeNode) -> None:
+    """Nobody's retries are used but the infrastructure's, and no node is blamed."""
+    job = world.placed_job(node)
+    first = node.take_up()
+    for saved in (10, 20, 30):
+        node.save_checkpoint(first, saved)
+    node.end(first, "killed")
+    for expected in (30, 20):
+        order, step = resumed_at(node)
+        assert step == expected
+        node.end(order, "checkpoint", reason=DAMAGED)
+    order, step = resumed_at(node)
+    assert step == 10
+    node.end(order, "succeeded")
+    job.refresh_from_db()
+    assert (job.state, job.errors_used, job.infrastructure_used) == (JobState.SUCCEEDED, 0, 3)
+    assert [event.reason for event in job.events.filter(kind="checkpoint_lost")] == [
+        f"The checkpoint at step {lost} is not used again: {DAMAGED}" for lost in (30, 20)
+    ]
+    of_node = Node.objects.get()
+    assert (of_node.state, of_node.declines) == (NodeState.READY, [])
+    assert not of_node.events.filter(kind="declined").exists()
+
+
+def test_a_job_whose_checkpoints_are_all_damaged_begins_anew(node: FakeNode) -> None:
+    world.placed_job(node)
+    first = node.take_up()
+    for saved in (10, 20):
+        node.save_checkpoint(first, saved)
+    node.end(first, "killed")
+    steps = []
+    for _ in range(2):
+        order, step = resumed_at(node)
+        steps.append(step)
+        node.end(order, "checkpoint", reason=DAMAGED)
+    assert [*steps, resumed_at(node)[1]] == [20, 10, 0]
+
+
+def test_three_jobs_with_damaged_checkpoints_block_no_node_and_hold_up_nobody() -> None:
+    nodes = []
+    for _ in range(3):
+        nodes.append(world.fake_node(slots=1))
+        world.placed_job(nodes[-1])
+    for node in nodes:
+        order = node.take_up()
+        node.save_checkpoint(order, 10)
+        node.save_checkpoint(order, 20)
+        node.end(order, "killed")
+    for lost in (20, 10):
+        assert tick().started == 3
+        for node in nodes:
+            order = node.take_up()
+            assert order.spec is not None
+            assert order.spec.resume is not None
+            assert order.spec.resume.step == lost
+            node.end(order, "checkpoint", reason=DAMAGED)
+    healthy = world.job()
+    assert tick().started == 3
+    node = nodes[0]
+    node.end(node.take_up(), "succeeded")
+    tick()
+    healthy.refresh_from_db()
+    assert healthy.state == JobState.ASSIGNED
+    assert set(Node.objects.values_list("state", flat=True)) == {NodeState.READY}
+
+
+def test_a_job_that_can_never_go_on_fails_as_the_systems(node: FakeNode) -> None:
+    """Also where a node says so of an attempt that goes on from nothing."""
+    job = world.placed_job(node)
+    node.end(node.take_up(), "checkpoint", reason="so it says")
+    for _ in range(5):
+        node.end(resumed_at(node)[0], "data", reason="the portal has lost train.jsonl: 410")
+    job.refresh_from_db()
+    assert (job.state, job.failure_class) == (JobState.FAILED, "system")
+    assert "the portal has lost train.jsonl" in job.failure_reason
+    assert not job.events.filter(kind="checkpoint_lost").exists()
+    assert Node.objects.get().state == NodeState.READY
+
+
+def test_a_checkpoint_that_the_portal_has_no_more_is_told_as_lost(node: FakeNode) -> None:
+    job = world.placed_job(node)
+    first = node.take_up()
+    node.save_checkpoint(first, 10)
+    node.end(first, "killed")
+    order, _ = resumed_at(node)
+    assert node.fetch(order, "resume/weights.bin").status_code == 200
+    artifact_path(job.pk, first.claim, "checkpoints/step-10/weights.bin").unlink()
+    answer = node.fetch(order, "resume/weights.bin")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (410, "content_lost")
+    path_of(job.training_file.sha256).unlink()
+    assert node.fetch(order, "train.jsonl").status_code == 410
+    assert node.fetch(order, "other.jsonl").status_code == 404
 
 
 def test_a_node_speaks_of_its_own_checkpoints_only(node: FakeNode) -> None:

@@ -70,14 +70,14 @@ def test_a_training_without_a_sign_of_life_is_ended_as_a_timeout(
     assert until(lambda: given.end).outcome == Outcome.TIMEOUT
 
 
-def test_inputs_with_a_wrong_digest_are_declined(portal: FakePortal, start_agent: StartAgent) -> None:
+def test_inputs_with_a_wrong_digest_start_nothing(portal: FakePortal, start_agent: StartAgent) -> None:
     announced = (file_of("train.jsonl", b"something else of equal length"),)
     given = portal.give(
         "c1", "normal", inputs={"train.jsonl": b"something that is as long too!"}, announced=announced
     )
     start_agent()
     end = until(lambda: given.end)
-    assert end.outcome == Outcome.DECLINED
+    assert end.outcome == Outcome.DATA
     assert "train.jsonl" in end.reason
     assert given.kinds() == []
 
@@ -162,5 +162,52 @@ def test_a_checkpoint_that_is_not_here_any_more_is_told_as_gone(
     """So that the job goes on from an earlier one."""
     given = portal.give("c2", "resumed", resume=Resume(step=3, stored="node", claim="c1"))
     start_agent()
-    assert until(lambda: given.end).outcome == Outcome.DECLINED
+    assert until(lambda: given.end).outcome == Outcome.CHECKPOINT
     assert given.bodies("checkpoint") == [{"step": 3, "stored": "gone"}]
+
+
+RESUMED = Resume(step=3, stored="portal", claim="c1", files=(file_of("weights.bin", b"weights"),))
+DATA = b"rows"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outcome", "what"),
+    [
+        ({"train.jsonl": DATA, "resume/weights.bin": b"weightZ"}, Outcome.CHECKPOINT, "resume/weights.bin"),
+        ({"train.jsonl": DATA, "resume/weights.bin": b"we"}, Outcome.CHECKPOINT, "resume/weights.bin"),
+        ({"train.jsonl": DATA}, Outcome.CHECKPOINT, "resume/weights.bin"),
+        ({"train.jsonl": b"roWs", "resume/weights.bin": b"weights"}, Outcome.DATA, "train.jsonl"),
+        ({"resume/weights.bin": b"weights"}, Outcome.DATA, "train.jsonl"),
+    ],
+    ids=["a byte changed", "cut short", "missing", "data changed", "data missing"],
+)
+def test_what_the_portal_lost_is_told_as_such_and_is_no_decline_of_the_node(
+    portal: FakePortal, start_agent: StartAgent, inputs: dict[str, bytes], outcome: Outcome, what: str
+) -> None:
+    portal.lost = 410
+    announced = (file_of("train.jsonl", DATA),)
+    given = portal.give("c2", "resumed", inputs=inputs, announced=announced, resume=RESUMED)
+    start_agent()
+    end = until(lambda: given.end)
+    assert (end.outcome, end.exit_code) == (outcome, None)
+    assert end.reason.startswith(f"the portal has lost {what}: ")
+
+
+def test_an_address_that_something_else_answers_with_404_is_a_matter_of_the_node(
+    portal: FakePortal, start_agent: StartAgent
+) -> None:
+    """A proxy that is set up wrongly must not cost a job its checkpoints."""
+    announced = (file_of("train.jsonl", DATA),)
+    given = portal.give("c2", "resumed", inputs={"train.jsonl": DATA}, announced=announced, resume=RESUMED)
+    start_agent()
+    assert until(lambda: given.end).outcome == Outcome.DECLINED
+
+
+def test_a_file_that_is_damaged_once_on_its_way_is_fetched_again(
+    portal: FakePortal, start_agent: StartAgent
+) -> None:
+    portal.damaged_once = {"train.jsonl"}
+    given = portal.give("c1", "normal")
+    start_agent()
+    assert until(lambda: given.end).outcome == Outcome.SUCCEEDED
+    assert not portal.damaged_once

@@ -48,6 +48,7 @@ def left(code: int) -> End:
         (left(1), {"outcome": "error", "reason": "bad row"}, {}, Outcome.ERROR),
         (left(1), {"outcome": "error", "reason": "bad row"}, {"stop": PREEMPT}, Outcome.ERROR),
         (left(1), {"outcome": "declined", "reason": "the driver is too old"}, {}, Outcome.DECLINED),
+        (left(1), {"outcome": "checkpoint", "reason": "it cannot be loaded"}, {}, Outcome.CHECKPOINT),
         (left(1), {"outcome": "lost", "reason": "the other processes are gone"}, {}, Outcome.LOST),
         (left(1), {"outcome": "lost", "reason": "they left first"}, {"stop": PREEMPT}, Outcome.STOPPED),
         (left(74), None, {}, Outcome.LOST),  # the disk took no result

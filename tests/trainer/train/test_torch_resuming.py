@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.trainer.runs import ROWS, Run, StopAtLook
-from trainer.checkpoint import digest, newest
+from trainer.checkpoint import MANIFEST, describe, digest, newest
+from trainer.protocol import to_json
 
 pytestmark = pytest.mark.torch
 
@@ -85,16 +87,113 @@ def change_rank(run: Run, folder: Path) -> None:
     run.params["lora_r"] = 8
 
 
+def other_step(run: Run, folder: Path) -> None:
+    run.node["resume"] = {"step": 4, "stored": "portal", "claim": "earlier", "files": []}
+
+
+def listed_anew(folder: Path) -> None:
+    """The manifest of what lies there now: all digests are right."""
+    files = [to_json(file) for file in describe(folder) if file.path != MANIFEST]
+    (folder / MANIFEST).write_text(json.dumps({"step": 5, "files": files}))
+
+
+def state(change: Callable[[dict[str, Any]], object]) -> Callable[[Run, Path], None]:
+    def changed(run: Run, folder: Path) -> None:
+        values = json.loads((folder / "state.json").read_text())
+        change(values)
+        (folder / "state.json").write_text(json.dumps(values))
+        listed_anew(folder)
+
+    return changed
+
+
+def tensors(name: str, change: Callable[[dict[str, Any]], object]) -> Callable[[Run, Path], None]:
+    def changed(run: Run, folder: Path) -> None:
+        from safetensors.torch import load_file, save_file
+
+        values = load_file(folder / f"{name}.safetensors")
+        change(values)
+        save_file(values, folder / f"{name}.safetensors")
+        listed_anew(folder)
+
+    return changed
+
+
+def written(name: str, content: bytes | None) -> Callable[[Run, Path], None]:
+    def changed(run: Run, folder: Path) -> None:
+        (folder / name).unlink()
+        if content is not None:
+            (folder / name).write_bytes(content)
+        listed_anew(folder)
+
+    return changed
+
+
+def first(change: Callable[[Any], Any]) -> Callable[[dict[str, Any]], object]:
+    """Change the first tensor."""
+
+    def changed(values: dict[str, Any]) -> None:
+        name = sorted(values)[0]
+        values[name] = change(values[name]).contiguous()
+
+    return changed
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
-    [(damage_weights, "step-5/weights.safetensors is missing or differs"), (change_rank, "lora_r differ")],
+    [
+        pytest.param(damage_weights, "step-5/weights.safetensors is missing or differs", id="digest"),
+        pytest.param(change_rank, "lora_r differ", id="another training"),
+        pytest.param(other_step, "is of step 5, not 4", id="another step"),
+        pytest.param(state(lambda s: s["identity"].pop("lora_r")), "lora_r differ", id="a name is missing"),
+        pytest.param(state(lambda s: s.pop("identity")), "cannot be loaded", id="no identity"),
+        pytest.param(state(lambda s: s.update(identity=None)), "cannot be loaded", id="null identity"),
+        pytest.param(state(lambda s: s["identity"].update(now="x")), "cannot be loaded", id="no moment"),
+        pytest.param(state(lambda s: s["identity"].update(tokens="x")), "of other tokens", id="tokens"),
+        pytest.param(state(lambda s: s.pop("updates")), "cannot be loaded", id="a state is missing"),
+        pytest.param(state(lambda s: s.update(more=1)), "cannot be loaded", id="unknown state"),
+        pytest.param(written("state.json", b"{"), "cannot be loaded", id="no JSON"),
+        pytest.param(written("state.json", None), "cannot be loaded", id="no state"),
+        pytest.param(written("weights.safetensors", b"x" * 99), "cannot be loaded", id="no tensors"),
+        pytest.param(written("metrics.csv", None), "cannot be loaded", id="no metrics"),
+        pytest.param(tensors("weights", lambda t: t.popitem()), "cannot be loaded", id="no weight"),
+        pytest.param(tensors("weights", first(lambda t: t[:1, :1])), "the model has", id="weight's shape"),
+        pytest.param(tensors("optimizer", first(lambda t: t[:1])), "the model has", id="moment's shape"),
+        pytest.param(tensors("weights", first(lambda t: t.int())), "the model has", id="whole numbers"),
+        pytest.param(tensors("weights", first(lambda t: t / 0)), "not finite", id="not finite"),
+    ],
 )
-def test_a_checkpoint_that_does_not_fit_is_refused(run: Run, change: Any, reason: str):
+def test_a_checkpoint_that_does_not_fit_is_told_as_the_checkpoints_fault(
+    run: Run, change: Callable[[Run, Path], None], reason: str
+):
+    """The next attempt goes on from the one before; the job's owner did nothing wrong."""
     run.checkpoint_every_s = 0.0
     run.write().train()
     folder = run.path / "checkpoints" / "step-5"
     change(run, folder)
-    assert reason in run.write(resume=folder).train()["reason"]
+    result = run.write(resume=folder).train()
+    assert (result["outcome"], result["exit_code"]) == ("checkpoint", 1)
+    assert reason in result["reason"]
+
+
+def test_memory_that_runs_out_over_a_checkpoint_is_not_the_checkpoints_fault():
+    """Nor is a sick GPU, or a peer that is gone."""
+    from trainer.train.checkpoint_state import blamed
+    from trainer.train.errors import CheckpointFault
+    from trainer.train.events import RunFigures
+    from trainer.train.process import explain
+
+    causes = {
+        RuntimeError("CUDA out of memory"): "oom",
+        RuntimeError("CUDA error: uncorrectable ECC error encountered"): "declined",
+        RuntimeError("Connection reset by peer"): "lost",
+        OSError(28, "No space left on device"): "declined",
+        KeyError("a weight"): "checkpoint",
+    }
+    for cause, outcome in causes.items():
+        with pytest.raises(CheckpointFault) as told, blamed():
+            raise cause
+        assert explain(told.value, RunFigures())[0] == outcome
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from trainer.agent.claims.prepare import RunPreparation, check_spec, prepare
 from trainer.agent.claims.rendezvous import Rendezvous
 from trainer.agent.claims.store import ClaimRecord
 from trainer.agent.claims.watch import Watch
-from trainer.agent.errors import CheckpointGone, Declined, Interrupted, PeerAway, StaleClaim
+from trainer.agent.errors import CheckpointGone, Declined, InputLost, Interrupted, PeerAway, StaleClaim
 from trainer.agent.executors.base import Executor, Handle
 from trainer.agent.node.gpu_idle import await_vacancy
 from trainer.agent.node.usage import Load
@@ -179,9 +179,11 @@ class NodeClaim:
         except StaleClaim:
             self.stop(FORGET)
         except Declined as error:
+            self._end(ClaimEnd(outcome=Outcome.DECLINED, reason=str(error)))
+        except InputLost as error:
             if isinstance(error, CheckpointGone) and self.spec.resume:
                 self._spool.add(ReportKind.CHECKPOINT, {"step": self.spec.resume.step, "stored": GONE})
-            self._end(ClaimEnd(outcome=Outcome.DECLINED, reason=str(error)))
+            self._end(ClaimEnd(outcome=error.outcome, reason=str(error)))
         except PeerAway as error:
             self._end(ClaimEnd(outcome=Outcome.LOST, reason=str(error)))
         except Exception as error:

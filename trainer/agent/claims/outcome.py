@@ -74,8 +74,8 @@ def classify_end(seen: ExitFacts) -> ClaimEnd:
         return ClaimEnd(outcome=Outcome.ERROR, exit_code=code, reason=_stated_reason(seen) or seen.last_line)
     if seen.stop is not None:
         return _stopped(seen.stop, seen.killed_after_grace, code)
-    if stated == Outcome.DECLINED:  # as good as never begun: without an exit code
-        return ClaimEnd(outcome=Outcome.DECLINED, reason=_stated_reason(seen) or seen.last_line)
+    if stated in (Outcome.DECLINED, Outcome.CHECKPOINT):  # as good as never begun: without an exit code
+        return ClaimEnd(outcome=Outcome(stated), reason=_stated_reason(seen) or seen.last_line)
     if stated == Outcome.LOST:
         return ClaimEnd(outcome=Outcome.LOST, exit_code=code, reason=_stated_reason(seen) or seen.last_line)
     return _unexplained(seen, code)

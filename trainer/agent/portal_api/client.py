@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from trainer.agent.errors import (
+    ContentLost,
     Interrupted,
     PortalAway,
     PortalRefused,
@@ -76,7 +77,7 @@ class Portal:
     def fetch(self, claim: str, fence: int, file: File, destination: Path, stopping: threading.Event) -> None:
         """Download an input.
 
-        Raises Interrupted, and PortalRefused if the content is not as `file` says.
+        Raises Interrupted, and ContentLost if the content is not as `file` says.
         """
         partial = destination.with_name(destination.name + ".part")
         partial.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +101,7 @@ class Portal:
             raise PortalAway(_short(error)) from error
         if received != file.bytes or digest.hexdigest() != file.sha256:
             partial.unlink()
-            raise PortalRefused(
+            raise ContentLost(
                 f"{file.path} arrived with other contents than announced (size or SHA-256 differ)"
             )
         partial.replace(destination)
@@ -164,6 +165,8 @@ def _raise_for(answer: httpx.Response) -> None:
         raise Unauthorised(said)
     if status == 409:
         raise StaleClaim(said)
+    if status == 410:
+        raise ContentLost(said)
     if status == 413:
         raise TooMuch(said)
     if status in {408, 425, 429} or status >= 500:

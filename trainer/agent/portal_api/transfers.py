@@ -9,15 +9,24 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from trainer.agent.errors import Declined, Interrupted, PortalAway, PortalRefused, TooMuch
+from trainer.agent.errors import (
+    ContentLost,
+    Declined,
+    InputLost,
+    Interrupted,
+    PortalAway,
+    PortalRefused,
+    TooMuch,
+)
 from trainer.agent.portal_api.client import Portal
 from trainer.agent.storage.folder import open_inside
-from trainer.protocol import File, Spec
+from trainer.protocol import File, Outcome, Spec
 from trainer.protocol_parsing import safe_path
 
 log = logging.getLogger(__name__)
 
 LONGEST_PAUSE_S = 15.0
+TIMES_LOST = 2  # a content that arrives damaged once may have been damaged on its way
 SPARE_BYTES = 100 * 2**20  # a node needs this much more than the inputs to start a training
 
 
@@ -33,9 +42,11 @@ class Transfers:
     def fetch_inputs(self, run: Path, stopping: threading.Event) -> None:
         """Download training data and checkpoint into RUN/inputs.
 
-        Raises Declined if this node cannot have them, Interrupted when the claim is stopped meanwhile.
+        Raises InputLost if the portal has them no more, Declined if this node alone cannot have them,
+        Interrupted when the claim is stopped meanwhile.
         """
-        files = [*self._spec.inputs, *_resume_files(self._spec)]
+        checkpoint = _resume_files(self._spec)
+        files = [*self._spec.inputs, *checkpoint]
         free = os.statvfs(run).f_bavail * os.statvfs(run).f_frsize
         needed = sum(file.bytes for file in files) + SPARE_BYTES
         if free < needed:
@@ -43,18 +54,24 @@ class Transfers:
         for file in files:
             destination = run / "inputs" / file.path
             if not destination.exists():
-                self._fetch(file, destination, stopping)
+                outcome = Outcome.CHECKPOINT if file in checkpoint else Outcome.DATA
+                self._fetch(file, destination, stopping, outcome)
 
-    def _fetch(self, file: File, destination: Path, stopping: threading.Event) -> None:
+    def _fetch(self, file: File, destination: Path, stopping: threading.Event, lost: Outcome) -> None:
         fetch = self._portal.fetch
-        try:
-            self._persist(
-                f"fetching {file.path}",
-                lambda: fetch(self._spec.claim, self._spec.fence, file, destination, stopping),
-                stopping,
-            )
-        except (PortalRefused, TooMuch) as error:
-            raise Declined(f"input {file.path} could not be fetched: {error}") from error
+        for time in range(1, TIMES_LOST + 1):
+            try:
+                return self._persist(
+                    f"fetching {file.path}",
+                    lambda: fetch(self._spec.claim, self._spec.fence, file, destination, stopping),
+                    stopping,
+                )
+            except ContentLost as error:
+                if time == TIMES_LOST:
+                    raise InputLost(f"the portal has lost {file.path}: {error}", lost) from error
+            except (PortalRefused, TooMuch) as error:
+                raise Declined(f"input {file.path} could not be fetched: {error}") from error
+        return None
 
     def upload(self, run: Path, name: str) -> File:
         """Upload RUN/name as the artifact of that name. Returns what the portal now holds.

@@ -59,6 +59,8 @@ class FakePortal:
         self.away = False  # 503 to everything
         self.slow = False  # takes and gives files in small pieces
         self.uploads = 0  # begun
+        self.lost = 404  # this status for an input that is not there
+        self.damaged_once = set[str]()  # inputs that arrive with other contents the next time
         self.status = 0  # this status to every sync
         self.enrolments: list[NodeFacts] = []
         self.boot_ids: list[str] = []
@@ -209,7 +211,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.portal.away or given is None:
             return self._answer(503 if self.portal.away else 409)
         content = given.inputs.get(path)
-        return self._answer(404) if content is None else self._answer(200, content)
+        if path in self.portal.damaged_once:
+            self.portal.damaged_once.remove(path)
+            content = bytes(len(content or b""))
+        return self._answer(self.portal.lost) if content is None else self._answer(200, content)
 
     def do_PUT(self) -> None:
         self.portal.uploads += 1
