@@ -77,6 +77,9 @@ class Stored(Mapping[str, torch.Tensor]):
     def __len__(self) -> int:
         return len(self._file.keys())
 
+    def __contains__(self, name: object) -> bool:
+        return name in [*self]  # of a name that is not there, reading raises no KeyError
+
 
 @contextmanager
 def blamed() -> Iterator[None]:

@@ -38,6 +38,7 @@ class RunFigures:
     `tokens` (padding included) and `step` count from the job's beginning.
     tokens_per_s: the steady state of this attempt: all its steps but the first, without
     evaluating and saving.
+    output_warnings: of a training that succeeded, what is wrong with its output.
     """
 
     step: int = 0
@@ -56,6 +57,7 @@ class RunFigures:
     eval_loss: float | None = None
     software: dict[str, str] = field(default_factory=dict)
     output: list[dict[str, Any]] = field(default_factory=list)
+    output_warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)

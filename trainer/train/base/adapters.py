@@ -2,7 +2,8 @@
 
 The source of the second is Dettmers et al. Adapted are, in all architectures, the linear layers
 that text passes through: attention, dense MLPs and experts that every token uses; or attention's
-alone. The head, routers and the experts they choose from stay as they are.
+alone. The head, routers and the experts they choose from stay as they are, and so do layers whose
+adapter could not learn or would not count (`LeftOut`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import copy
 import importlib.util
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Any
 
 import torch
@@ -115,7 +117,26 @@ def _names_taken_literally(model: Any) -> Iterator[None]:
 def targets(model: Any, reach: Reach | None, placement: str = ALL_LINEAR) -> Iterator[str]:
     """Yield the names of the linear layers that get an adapter.
 
+    reach: None where text reaches all of the model.
     placement: a value of the parameter target_modules.
+    """
+    return (name for name, why_not in candidates(model, reach, placement) if why_not is None)
+
+
+class LeftOut(StrEnum):
+    """Why a linear layer that text reaches gets no adapter."""
+
+    PASSED_BY = "its weight is read, here or by fused kernels, in a way that passes an adapter by"
+    NOT_LINEAR = "it computes something else than a linear layer, so an adapter would not add up with it"
+    NO_GRADIENT = "no gradient comes from the loss"
+
+
+def candidates(
+    model: Any, reach: Reach | None, placement: str = ALL_LINEAR
+) -> Iterator[tuple[str, LeftOut | None]]:
+    """Yield the linear layers that every token passes through.
+
+    Each comes with the reason against an adapter, if there is one.
     """
     from transformers.pytorch_utils import Conv1D
 
@@ -126,8 +147,32 @@ def targets(model: Any, reach: Reach | None, placement: str = ALL_LINEAR) -> Ite
             continue
         if placement == ATTENTION and not _of_attention(name):
             continue
-        if (reach is None or name in reach.modules) and not _is_routed(name, module, pools, routed):
-            yield name
+        if not _is_routed(name, module, pools, routed) and (reach is None or reach.has(name)):
+            yield name, _why_not(model, reach, name, module)
+
+
+def _why_not(model: Any, reach: Reach | None, name: str, module: Any) -> LeftOut | None:
+    parent, _, leaf = name.rpartition(".")
+    if leaf in _READ_BY_KERNELS and _is_state_space(model.get_submodule(parent)):
+        return LeftOut.PASSED_BY
+    if reach is None:
+        return None
+    if name not in reach.called:
+        return LeftOut.PASSED_BY
+    if name not in reach.modules:
+        return LeftOut.NO_GRADIENT
+    if isinstance(module, torch.nn.Linear) and name not in reach.linear:
+        return LeftOut.NOT_LINEAR
+    return None
+
+
+# Of Mamba's mixers, as fused kernels take them: where there are such kernels, the layers are not called.
+_READ_BY_KERNELS = ("out_proj", "x_proj", "dt_proj")
+
+
+def _is_state_space(mixer: Any) -> bool:
+    """Tell Mamba's mixers, 1 and 2, by their convolution and by what passes the state by."""
+    return hasattr(mixer, "conv1d") and hasattr(mixer, "A_log") and hasattr(mixer, "D")
 
 
 def _of_attention(name: str) -> bool:

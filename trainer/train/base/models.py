@@ -226,7 +226,7 @@ def _pretrained(source: str, order: TrainingSpec, dtype: torch.dtype, device: to
 
 
 def _probed(model: Any, tokenizer: Any, order: TrainingSpec) -> Reach:
-    reach = probe(model, tokenizer, order.spec.model)
+    reach = probe(model, tokenizer, order.spec.model, order.settings.tokens_per_sample)
     suitable.check_direction(order, reach.looks_ahead)
     return reach
 
@@ -240,6 +240,7 @@ def _prepared(model: Any, order: TrainingSpec, reach: Reach | None) -> Any:
         for name, weight in model.named_parameters():
             weight.requires_grad_(weight.requires_grad and name in reach.weights)
     if order.settings.gradient_checkpointing:
+        suitable.check_checkpointing(order, model)
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     return model
 

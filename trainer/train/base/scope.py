@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from trainer.architectures import number_of_experts
-from trainer.train.base.adapters import expert_pools, targets
+from trainer.train.base.adapters import LeftOut, candidates, expert_pools
 from trainer.train.base.probe import Reach
 from trainer.train.settings import TrainingSpec
 
@@ -23,19 +23,31 @@ def scope(model: Any, order: TrainingSpec, reach: Reach | None) -> tuple[str, ..
     if method == "full":
         notes = ["All weights that text reaches learn."]
     else:
-        adapted = list(targets(model, reach, order.settings.target_modules))
-        kinds = _listed(dict.fromkeys(name.rpartition(".")[2] for name in adapted))
-        notes = [f"LoRA adapts {len(adapted):,} linear layers ({kinds}); all other weights are frozen."]
+        layers: dict[LeftOut | None, list[str]] = {None: []}
+        for name, why_not in candidates(model, reach, order.settings.target_modules):
+            layers.setdefault(why_not, []).append(name)
+        adapted = layers.pop(None)
+        notes = [
+            f"LoRA adapts {len(adapted):,} linear layers ({_kinds(adapted)}); all other weights are frozen."
+        ]
+        notes += [
+            f"No adapter for {_kinds(names)} ({len(names):,} layers): {why_not}."
+            for why_not, names in layers.items()
+        ]
         routed = sum(map(_parameters, _experts(model)))
         if routed:
             notes.append(f"Experts and their routers are not adapted ({routed / whole:.0%} of the weights).")
     if method == "qlora":
         stored = sum(size(weight) for weight in model.parameters() if hasattr(weight, "quant_state"))
         notes.append(f"{stored / whole:.0%} of the weights are stored in 4 bits.")
-    if reach is not None and (aside := _aside(model, reach)):
+    for says, aside in _asides(model, reach) if reach is not None else ():
         share = sum(aside.values()) / whole
-        notes.append(f"Text does not reach {_listed(aside)} ({share:.1%} of the weights): left as they are.")
+        notes.append(f"{says} {_listed(aside)} ({share:.1%} of the weights): left as they are.")
     return tuple(notes)
+
+
+def _kinds(names: Collection[str]) -> str:
+    return _listed(dict.fromkeys(name.rpartition(".")[2] for name in names))
 
 
 def size(weight: Any) -> int:
@@ -53,13 +65,22 @@ def _experts(model: Any) -> Iterator[Any]:
     return (model.get_submodule(name) for name in expert_pools(model, routed))
 
 
-def _aside(model: Any, reach: Reach) -> dict[str, int]:
-    """Return the counts of parameters that text does not reach, by module.
+def _asides(model: Any, reach: Reach) -> Iterator[tuple[str, dict[str, int]]]:
+    """Yield the parts that do not run on text, then those without a gradient."""
+    named = model.named_parameters()
+    unmoved = {name: size(weight) for name, weight in named if not _counts(name, weight, reach)}
+    idle = {name for name in unmoved if name.rpartition(".")[0] not in reach.called}
+    for says, names in (("Text does not reach", idle), ("No gradient reaches", unmoved.keys() - idle)):
+        if names:
+            yield says, _aside(model, {name: unmoved[name] for name in unmoved if name in names})
 
-    The modules are the largest ones that text does not reach; a weight that is on its own goes
+
+def _aside(model: Any, left: dict[str, int]) -> dict[str, int]:
+    """Return the counts of parameters left as they are, by module.
+
+    The modules are the largest ones that hold nothing else; a weight that is on its own goes
     by its own name.
     """
-    left = {name: size(weight) for name, weight in model.named_parameters() if not _reached(name, reach)}
     kept = {name for name, _ in model.named_parameters()} - left.keys()
     inner = {parent for name in kept for parent in _parents(name)}
     found: dict[str, int] = {}
@@ -69,9 +90,12 @@ def _aside(model: Any, reach: Reach) -> dict[str, int]:
     return found
 
 
-def _reached(name: str, reach: Reach) -> bool:
-    """Weights in 4 bits have no gradient: there the module tells."""
-    return name in reach.weights or name.rpartition(".")[0] in reach.modules
+def _counts(name: str, weight: Any, reach: Reach) -> bool:
+    """Do the logits depend on this weight?
+
+    Weights in 4 bits have no gradient: there the module tells.
+    """
+    return name in reach.weights or (not weight.requires_grad and name.rpartition(".")[0] in reach.modules)
 
 
 def _parents(name: str) -> Iterator[str]:

@@ -83,6 +83,15 @@ def check_stored(order: TrainingSpec, model: Any, reach: Reach | None) -> None:
         )
 
 
+def check_checkpointing(order: TrainingSpec, model: Any) -> None:
+    """Raises TrainError for a model that cannot compute its activations again."""
+    if not model.supports_gradient_checkpointing:
+        raise TrainError(
+            f"{order.spec.model} ({model.config.model_type}) has no gradient checkpointing: choose"
+            " gradient_checkpointing false."
+        )
+
+
 def check_direction(order: TrainingSpec, looks_ahead: bool) -> None:
     """Raises TrainError for a model whose tokens see those that they are to predict."""
     if looks_ahead:

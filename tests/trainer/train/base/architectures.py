@@ -96,7 +96,7 @@ def built(name: str) -> Any:
     return AutoModelForCausalLM.from_config(AutoConfig.for_model(name, **SIZES[name]))
 
 
-def save(model: Any, folder: Path) -> Path:
+def save(model: Any, folder: Path, positions: int = 128) -> Path:
     """The model with its tokenizer in a folder."""
     from transformers.utils import logging
 
@@ -104,5 +104,5 @@ def save(model: Any, folder: Path) -> Path:
 
     logging.disable_progress_bar()
     model.save_pretrained(folder)
-    byte_tokenizer(128).save_pretrained(folder)
+    byte_tokenizer(positions).save_pretrained(folder)
     return folder
