@@ -21,6 +21,11 @@ def new_id(prefix: str) -> str:
     return f"{prefix}{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}"
 
 
+def is_id_like(text: str, example: str) -> bool:
+    """Could the text be an id of the kind that `example` is of, whether or not there is such a row?"""
+    return bool(re.fullmatch(re.escape(example[:-24]) + r"[0-9a-f]{24}", text))
+
+
 def new_job_id() -> str:
     return new_id("ftjob-")
 

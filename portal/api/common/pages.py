@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from django.core.exceptions import ObjectDoesNotExist
-from django.db.models import Model, QuerySet
+from django.db.models import BigIntegerField, Model, QuerySet
 from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from portal.api.common.fields import StrictSerializer, WrittenNumber
+from scheduler.models.ids import is_id_like
 
 MAX_LIMIT = 100
 Row = TypeVar("Row", bound=Model)
@@ -45,12 +45,13 @@ def page(
 ) -> dict[str, Any]:
     """Return one piece of `rows`, newest first (ids rise over time).
 
-    Raises ValidationError for a bad cursor.
+    The row of the cursor may be gone, or not match the filters any more. Raises ValidationError for a cursor
+    that is no id of such rows.
     """
     rows = rows.order_by("-pk")
     total = rows.count()
     if after is not None:
-        rows = rows.filter(pk__lt=_cursor(rows, after))
+        rows = rows.filter(pk__lt=_key(rows.model, after))
     found = list(rows[: limit + 1])
     shown = found[:limit]
     more = len(found) > limit
@@ -62,11 +63,15 @@ def page(
     }
 
 
-def _cursor(rows: QuerySet[Row], after: str) -> Any:
-    try:
-        return rows.values_list("pk", flat=True).get(pk=after)
-    except (ValueError, OverflowError, ObjectDoesNotExist) as unknown:
-        raise ValidationError({"after": ["is not the id of a row of this list"]}) from unknown
+def _key(model: type[Model], after: str) -> str | int:
+    """The key that a cursor names."""
+    example = model._meta.pk.get_default()
+    if isinstance(example, str):
+        if is_id_like(after, example):
+            return after
+    elif after.isascii() and after.isdigit() and int(after) <= BigIntegerField.MAX_BIGINT:
+        return int(after)
+    raise ValidationError({"after": ["is not the id of a row of this list"]})
 
 
 def page_of(item: type[serializers.Serializer[Any]]) -> Any:

@@ -9,6 +9,7 @@ from django.db.models import Q, QuerySet
 
 from portal.accounts.models import User
 from scheduler.models import Job
+from scheduler.models.ids import is_id_like, new_job_id
 from scheduler.selectors.public_states import PUBLIC_STATES, in_public_state
 
 HIDDEN = ("state", "after")
@@ -27,6 +28,13 @@ class JobFilters(forms.Form):
             del self.fields["owner"]
         for name, field in self.fields.items():
             field.widget.attrs.update({"class": "form-control form-control-sm", "id": f"filter_{name}"})
+
+    def clean_after(self) -> str:
+        """The row may be gone; what is no id of a job would show the newest again."""
+        after: str = self.cleaned_data["after"]
+        if after and not is_id_like(after, new_job_id()):
+            raise forms.ValidationError("This is not the id of a job.")
+        return after
 
     @property
     def shown(self) -> list[forms.BoundField]:

@@ -165,6 +165,17 @@ def test_lists_come_in_pages_newest_first(api: APIClient, body: Body) -> None:
     assert rest["has_more"] is False
 
 
+def test_a_list_goes_on_after_a_job_that_left_it(api: APIClient, body: Body) -> None:
+    """One that was cancelled, or is gone, by REST and by the page."""
+    ids = [submit(api, body()).json()["id"] for _ in range(4)]
+    first = api.get("/api/jobs/", {"state": "queued", "limit": 2}).json()
+    api.post(f"/api/jobs/{first['next']}/cancel/")
+    goes_on = lambda: api.get("/api/jobs/", {"state": "queued", "after": first["next"]}).json()  # noqa: E731
+    assert [job["id"] for job in goes_on()["data"]] == [ids[1], ids[0]]
+    Job.objects.filter(pk=first["next"]).delete()
+    assert [job["id"] for job in goes_on()["data"]] == [ids[1], ids[0]]
+
+
 def test_lists_filter_by_shown_state_and_model(api: APIClient, body: Body, person: User) -> None:
     ids = [submit(api, body()).json()["id"] for _ in range(3)]
     Job.objects.filter(pk=ids[0]).update(state="assigned")
