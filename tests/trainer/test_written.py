@@ -18,6 +18,42 @@ def test_what_people_write_is_a_name(name: str) -> None:
     assert clean_name(name) == name
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "\u062f\u0627\u062f\u0647\u200c\u0647\u0627",  # Persian: a plural
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "GPU\u200c\u0647\u0627",  # behind a foreign word
+        "\u06f5\u200c\u0633\u0627\u0644\u0647",  # behind a number
+        "\u0915\u094d\u200d\u0937",  # Hindi: half a letter
+        "\u0930\u094d\u200d\u092f",
+        "\u09b0\u200d\u09cd\u09af\u09be\u09ae",  # Bengali: a joiner before the sign that joins
+        "\u0dc1\u0dca\u200d\u0dbb\u0dd3",  # Sinhala
+        "\u0d28\u0d4d\u200d\u0d31\u0d46",  # Malayalam
+        "\u0c95\u0ccd\u200c\u0cb7",  # Kannada
+        "\u1820\u180b\u180e\u1820",  # Mongolian: another shape, a vowel apart
+        "\u845b\U000e0100\u57ce",  # Japanese: one of two shapes of a character
+        "\u2764\ufe0f run",
+        "\u2714\ufe0e done",
+        "\u2764\ufe0f\u200d\U0001f525",
+        "\U0001f469\u200d\U0001f4bb",
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466 and co",
+        "\U0001f9d1\U0001f3fd\u200d\U0001f91d\u200d\U0001f9d1\U0001f3fb",
+        "\U0001f3f3\ufe0f\u200d\U0001f308",
+        "\U0001f3f4\u200d\u2620\ufe0f",
+        "\U0001f441\ufe0f\u200d\U0001f5e8\ufe0f",
+        "\U0001f3c3\u200d\u2642\ufe0f\u200d\u27a1\ufe0f",
+        "\u2122\ufe0f",
+        "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f",  # a flag by tags
+        "\U0001f1e9\U0001f1ea",
+        "1\ufe0f\u20e3 #\ufe0f\u20e3",
+        "\U0001fae9",  # of Unicode 16
+    ],
+)
+def test_what_a_script_or_an_emoji_needs_is_kept(name: str) -> None:
+    assert clean_name(name) == name
+
+
 def test_equal_names_are_equal_texts() -> None:
     assert clean_name("Pru\u0308fung") == "Prüfung"
 
@@ -34,6 +70,29 @@ def test_equal_names_are_equal_texts() -> None:
         ("\u3164", "HANGUL FILLER"),
         ("\u2066x", "LEFT-TO-RIGHT ISOLATE"),
         ("a\ufe0f", "VARIATION SELECTOR"),
+        ("1\ufe0f", "VARIATION SELECTOR"),
+        ("a\U000e0100", "VARIATION SELECTOR-17"),
+        ("\U0001f600\U000e0100\U000e0101", "VARIATION SELECTOR-17"),  # hidden text
+        ("\u2764\ufe0f\ufe0f", "character 3 is invisible"),
+        ("\u845b\U000e0100\U000e0100", "character 3 is invisible"),
+        ("a\u200db", "ZERO WIDTH JOINER"),
+        ("a\u200cb", "ZERO WIDTH NON-JOINER"),
+        ("\u0430\u200c\u0431", "ZERO WIDTH NON-JOINER"),  # Cyrillic
+        ("\u5b66\u200d\u7fd2", "ZERO WIDTH JOINER"),
+        ("\u062f\u200c", "ZERO WIDTH NON-JOINER"),
+        ("\u200c\u062f", "ZERO WIDTH NON-JOINER"),
+        ("\u062f\u200c a", "ZERO WIDTH NON-JOINER"),
+        ("\u062f\u200c\u200c\u0647", "character 2 is invisible"),
+        ("\u062f\u200ba\u0647", "ZERO WIDTH SPACE"),
+        ("\u062f\u202e\u0647", "RIGHT-TO-LEFT OVERRIDE"),
+        ("a\u200d\u0647", "ZERO WIDTH JOINER"),
+        ("\U0001f600\u200d", "ZERO WIDTH JOINER"),
+        ("\U0001f600\u200da", "ZERO WIDTH JOINER"),
+        ("a\u200d\U0001f600", "ZERO WIDTH JOINER"),
+        ("a\u180b", "MONGOLIAN FREE VARIATION SELECTOR ONE"),
+        ("\U0001f3f4\U000e0067\U000e0062", "TAG LATIN SMALL LETTER G"),  # no end
+        ("\U0001f600\U000e0067\U000e0062\U000e0073\U000e007f", "TAG LATIN SMALL LETTER G"),  # no flag
+        ("a\U000e0067", "TAG LATIN SMALL LETTER G"),
     ],
 )
 def test_what_nobody_sees_is_refused_with_the_remedy(name: str, message: str) -> None:

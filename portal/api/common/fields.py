@@ -16,7 +16,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from trainer.strict_json import is_number, is_whole
-from trainer.written import clean_name, is_plain_whole
+from trainer.written import clean_name, composed, is_plain_whole
 
 MOST_NAMED = 20  # wrong fields in one answer
 
@@ -69,6 +69,13 @@ class Name(StrictText):
             return clean_name(super().to_internal_value(data))
         except ValueError as wrong:
             raise ValidationError(str(wrong)) from wrong
+
+
+class SearchText(serializers.CharField):
+    """A text of an address to search for, in the form in which names are kept."""
+
+    def to_internal_value(self, data: Any) -> str:
+        return composed(super().to_internal_value(data))
 
 
 class ChoiceField(serializers.ChoiceField):

@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 from knowledge.reading.failures.explaining import Explanation
 from knowledge.reading.logs.questions import LONGEST_QUESTION
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import StrictSerializer
+from portal.api.common.fields import SearchText, StrictSerializer
 from portal.api.common.pages import read_query
 from portal.clock import database_now
 from scheduler.selectors.analysis.failures import explained
@@ -50,7 +50,7 @@ class FailureExplainedOut(serializers.Serializer[Any]):
 
 
 class QuestionQuery(StrictSerializer):
-    q = serializers.CharField(max_length=LONGEST_QUESTION, help_text="E.g. Is the loss falling?")
+    q = SearchText(max_length=LONGEST_QUESTION, help_text="E.g. Is the loss falling?")
 
 
 class AnswerOut(serializers.Serializer[Any]):

@@ -14,6 +14,7 @@ from portal.api.common.fields import (
     ChoiceField,
     Name,
     Number,
+    SearchText,
     StrictBoolean,
     StrictSerializer,
     StrictText,
@@ -116,7 +117,7 @@ class AfterIn(StrictSerializer):
 class JobIn(ClosenessIn, RecommendationIn):
     validation_file = StrictText(max_length=64, required=False, allow_null=True)
     name = Name(max_length=200, required=False, allow_blank=True)
-    team = StrictText(
+    team = Name(
         max_length=100, required=False, allow_null=True,
         help_text="Name of one of your teams, as `me/` lists them; its members see the job.",
     )  # fmt: skip
@@ -203,7 +204,7 @@ class NoteIn(StrictSerializer):
 
 class JobQuery(PageQuery):
     state = ChoiceField(choices=PUBLIC_STATES, required=False)
-    model = serializers.CharField(max_length=300, required=False)
+    model = SearchText(max_length=300, required=False)
 
 
 def with_objects(*, user: User, values: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,9 @@ from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import (
     ChoiceField,
     CurrencyField,
+    Name,
     Number,
+    SearchText,
     StrictBoolean,
     StrictSerializer,
     StrictText,
@@ -171,8 +173,8 @@ class PriceIn(StrictSerializer):
 
 class NodeQuery(PageQuery):
     state = ChoiceField(choices=[state.value for state in NodeState], required=False)
-    gpu = serializers.CharField(max_length=100, required=False, help_text="A GPU model, as nodes name it.")
-    text = serializers.CharField(max_length=200, required=False, help_text="A part of the name, host or id.")
+    gpu = SearchText(max_length=100, required=False, help_text="A GPU model, as nodes name it.")
+    text = SearchText(max_length=200, required=False, help_text="A part of the name, host or id.")
 
 
 class NodesApi(APIView):
@@ -247,7 +249,7 @@ class PriceApi(AdminApi):
 
 class KindIn(StrictSerializer):
     kind = ChoiceField(choices=[kind.value for kind in NodeTerms])
-    market = StrictText(
+    market = Name(
         max_length=100, allow_blank=True, default="", help_text="The name of a market; empty: none."
     )
 

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import StrictSerializer, StrictText, ZonedDateTime
+from portal.api.common.fields import Name, StrictSerializer, StrictText, ZonedDateTime
 from portal.api.common.idempotent import KEY, create, in_one_transaction
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.common.views import AdminApi, AdminWritesApi
@@ -24,7 +24,7 @@ class WindowIn(StrictSerializer):
     begins_at = ZonedDateTime()
     ends_at = ZonedDateTime()
     nodes = serializers.ListField(child=StrictText(max_length=100), max_length=MOST_NODES, help_text="Ids.")
-    team = StrictText(
+    team = Name(
         max_length=100, allow_blank=True, default="",
         help_text="The name of the team whose jobs may use the nodes; empty: nobody's may.",
     )  # fmt: skip

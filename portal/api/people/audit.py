@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from portal.accounts.models import AuditEntry
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import audit_matching, visible_audit
+from portal.api.common.fields import SearchText
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.common.views import AdminApi
 
@@ -24,9 +25,9 @@ class AuditOut(serializers.ModelSerializer[AuditEntry]):
 
 
 class AuditQuery(PageQuery):
-    actor = serializers.CharField(max_length=150, required=False, help_text="A part of the actor's name.")
-    action = serializers.CharField(max_length=60, required=False, help_text="A part of the action.")
-    text = serializers.CharField(max_length=200, required=False, help_text="A part of the object.")
+    actor = SearchText(max_length=150, required=False, help_text="A part of the actor's name.")
+    action = SearchText(max_length=60, required=False, help_text="A part of the action.")
+    text = SearchText(max_length=200, required=False, help_text="A part of the object.")
 
 
 AuditPage = page_of(AuditOut)

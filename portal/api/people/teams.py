@@ -80,7 +80,7 @@ class LanguageModelIn(StrictSerializer):
 
 
 class MemberIn(StrictSerializer):
-    username = StrictText(max_length=150)
+    username = Name(max_length=150)
     role = ChoiceField(choices=Role.choices, default=Role.MEMBER)
 
 

@@ -19,7 +19,7 @@ from portal.accounts.people import Profile, change_user, create_user, let_in
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import tokens_of, visible_users
 from portal.accounts.services import revoke_token
-from portal.api.common.fields import Email, Name, StrictBoolean, StrictSerializer, StrictText
+from portal.api.common.fields import Email, Name, SearchText, StrictBoolean, StrictSerializer
 from portal.api.common.idempotent import KEY, create_with_secret
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.common.views import AdminApi
@@ -63,7 +63,7 @@ class ChangeUserIn(ProfileIn):
 
 
 class UserQuery(PageQuery):
-    username = serializers.CharField(max_length=150, required=False, help_text="A part of the name.")
+    username = SearchText(max_length=150, required=False, help_text="A part of the name.")
 
 
 class PasswordIn(StrictSerializer):
@@ -73,7 +73,7 @@ class PasswordIn(StrictSerializer):
 
 
 class DeactivateIn(StrictSerializer):
-    hand_over_to = StrictText(
+    hand_over_to = Name(
         max_length=150, default=None, allow_null=True,
         help_text="Name of the user who gets the unfinished jobs; if left out, they are cancelled.",
     )  # fmt: skip

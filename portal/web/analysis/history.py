@@ -23,7 +23,7 @@ from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.limits.bodies import HISTORIES, takes_files
 from portal.web.common.access import refuse_others_than_admins
-from portal.web.common.form_base import FilterForm, StyledForm
+from portal.web.common.form_base import FilterForm, SearchField, StyledForm
 from portal.web.common.number_fields import WholeNumberField
 from scheduler.errors import FileTooLarge
 from scheduler.services.history import LARGEST, MOST_LINES, import_upload
@@ -53,7 +53,7 @@ class ImportForm(StyledForm):
 class HistoryFilters(FilterForm):
     """`sources`: those that can be chosen."""
 
-    q = forms.CharField(required=False, max_length=200, label="Model")
+    q = SearchField(required=False, max_length=200, label="Model")
     source = forms.CharField(required=False, max_length=60, widget=forms.Select)
     learnt = forms.ChoiceField(
         required=False, label="Used for training", choices=[("", "all"), ("yes", "yes"), ("no", "no")]

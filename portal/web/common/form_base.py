@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.core.exceptions import ValidationError
 
-from trainer.written import clean_name
+from trainer.written import clean_name, composed
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +23,13 @@ class NameField(forms.CharField):
         except ValueError as wrong:
             message = str(wrong)
             raise ValidationError(f"{message[0].upper()}{message[1:]}.") from wrong
+
+
+class SearchField(forms.CharField):
+    """A text to search for, in the form in which names are kept."""
+
+    def to_python(self, value: Any) -> str:
+        return composed(super().to_python(value) or "")
 
 
 class StyledForm(forms.Form):

@@ -8,6 +8,7 @@ from django import forms
 from django.db.models import Q, QuerySet
 
 from portal.accounts.models import User
+from portal.web.common.form_base import SearchField
 from scheduler.models import Job
 from scheduler.models.ids import is_id_like, new_job_id
 from scheduler.selectors.public_states import PUBLIC_STATES, in_public_state
@@ -16,9 +17,9 @@ HIDDEN = ("state", "after")
 
 
 class JobFilters(forms.Form):
-    q = forms.CharField(required=False, max_length=200, label="Name, id or array")
-    model = forms.CharField(required=False, max_length=300, label="Base model")
-    owner = forms.CharField(required=False, max_length=150, label="Submitted by")
+    q = SearchField(required=False, max_length=200, label="Name, id or array")
+    model = SearchField(required=False, max_length=300, label="Base model")
+    owner = SearchField(required=False, max_length=150, label="Submitted by")
     state = forms.ChoiceField(required=False, choices=[("", "all"), *((s, s) for s in PUBLIC_STATES)])
     after = forms.CharField(required=False, max_length=40)
 

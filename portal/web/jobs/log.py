@@ -7,9 +7,11 @@ from itertools import islice
 from django import forms
 
 from knowledge.reading.logs.questions import LONGEST_QUESTION, QUESTIONS
+from portal.web.common.form_base import SearchField
 from portal.web.common.number_fields import WholeNumberField
 from scheduler.models import Job
 from scheduler.selectors.jobs import log_text
+from trainer.written import composed
 
 # A log is read this far; a longer one is fetched over the API.
 SEARCHED_CHARACTERS = 5_000_000
@@ -18,14 +20,14 @@ AROUND = 15  # lines before and after the one that a link leads to
 
 
 class LogSearch(forms.Form):
-    q = forms.CharField(
+    q = SearchField(
         required=False,
         max_length=200,
         label="Search the log",
         widget=forms.TextInput(attrs={"class": "form-control form-control-sm", "type": "search"}),
     )
 
-    ask = forms.CharField(
+    ask = SearchField(
         required=False,
         max_length=LONGEST_QUESTION,
         label="Ask the log",
@@ -49,7 +51,7 @@ class LogSearch(forms.Form):
         """Numbered lines that hold the text, whatever its case; the first ones only."""
         wanted = self.cleaned_data["q"].casefold()
         numbered = enumerate(_lines(job), start=1)
-        found = ((number, line) for number, line in numbered if line and wanted in line.casefold())
+        found = ((number, line) for number, line in numbered if line and wanted in composed(line).casefold())
         return [line for line, _ in zip(found, range(SHOWN_LINES), strict=False)]
 
 

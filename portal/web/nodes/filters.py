@@ -6,13 +6,14 @@ from typing import Any
 
 from django import forms
 
+from portal.web.common.form_base import SearchField
 from scheduler.states import NodeState
 
 
 class NodeFilters(forms.Form):
     """`gpus`: the GPU models that can be chosen."""
 
-    q = forms.CharField(required=False, max_length=200, label="Name, host or id")
+    q = SearchField(required=False, max_length=200, label="Name, host or id")
     gpu = forms.ChoiceField(required=False, label="GPU type")
     state = forms.ChoiceField(required=False, choices=[("", "all"), *((s.value, s.value) for s in NodeState)])
 

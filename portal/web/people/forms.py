@@ -10,7 +10,7 @@ from django.contrib.auth.validators import UnicodeUsernameValidator
 
 from portal.accounts.models import Role, Scope
 from portal.accounts.people import Profile
-from portal.web.common.form_base import FilterForm, NameField, StyledForm
+from portal.web.common.form_base import FilterForm, NameField, SearchField, StyledForm
 from portal.web.common.number_fields import WholeNumberField
 from portal.web.common.time_fields import ZoneField
 
@@ -50,7 +50,7 @@ class ChangeUserForm(ProfileForm):
 
 class LockOutForm(StyledForm):
     prefix_id = "lock-out"
-    hand_over_to = forms.CharField(
+    hand_over_to = NameField(
         max_length=150, required=False, label="Hand their jobs over to",
         help_text="A user's name. If empty, unfinished jobs are cancelled.",
     )  # fmt: skip
@@ -73,7 +73,7 @@ class TeamForm(StyledForm):
 
 class MemberForm(StyledForm):
     prefix_id = "member"
-    username = forms.CharField(max_length=150, label="Name")
+    username = NameField(max_length=150, label="Name")
     role = forms.ChoiceField(choices=MEMBER_ROLES)
 
 
@@ -111,7 +111,7 @@ class PreferencesForm(StyledForm):
 class NameSearch(FilterForm):
     """People or teams whose name holds a text."""
 
-    q = forms.CharField(required=False, max_length=150, label="Name")
+    q = SearchField(required=False, max_length=150, label="Name")
 
     @property
     def text(self) -> str:
@@ -120,9 +120,9 @@ class NameSearch(FilterForm):
 
 
 class AuditFilters(FilterForm):
-    actor = forms.CharField(required=False, max_length=150, label="By")
-    action = forms.CharField(required=False, max_length=60, label="Action")
-    text = forms.CharField(required=False, max_length=200, label="Object")
+    actor = SearchField(required=False, max_length=150, label="By")
+    action = SearchField(required=False, max_length=60, label="Action")
+    text = SearchField(required=False, max_length=200, label="Object")
     after = WholeNumberField(required=False, min_value=1, max_value=2**62, widget=forms.HiddenInput)
 
     @property
