@@ -80,6 +80,8 @@ def body_middleware(get_response: Next) -> object:
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:
+        if coding := _coding_of_body(request):
+            return _coded(request, coding)
         # Nodes send much, and their interface looks at their token before it reads.
         if request.path.startswith("/agent/"):
             return get_response(request)
@@ -91,6 +93,22 @@ def body_middleware(get_response: Next) -> object:
         return _large(request, size, get_response)
 
     return middleware
+
+
+def _coding_of_body(request: HttpRequest) -> str:
+    """The content coding of the request's body, such as gzip; empty if it comes as it is, or not at all."""
+    codings = request.headers.get("Content-Encoding", "").replace(",", " ").split()
+    has_body = announced_bytes(request) > 0 or "Transfer-Encoding" in request.headers
+    return " ".join(one for one in codings if one.lower() != "identity")[:60] if has_body else ""
+
+
+def _coded(request: HttpRequest, coding: str) -> HttpResponse:
+    """Refuse a packed body, whose size would be known only after it was unpacked (RFC 9110, 15.5.16)."""
+    title = f"The body is encoded ({coding}), which is not taken here"
+    remedy = "Send it as it is, without Content-Encoding."
+    response = answer(request, 415, ("unsupported_media_type", title, remedy))
+    response["Accept-Encoding"] = "identity"
+    return response
 
 
 def _large(request: HttpRequest, size: int, get_response: Next) -> HttpResponse:

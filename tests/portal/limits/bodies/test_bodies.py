@@ -109,6 +109,26 @@ def test_a_body_without_a_length_is_refused() -> None:
     assert (status, reported["error"]["code"]) == (411, "length_required")
 
 
+@pytest.mark.parametrize("coding", ["gzip", "GZIP", "br", "identity, deflate", "aes128gcm"])
+@pytest.mark.parametrize(
+    "path", [*ADDRESSES, "/agent/v1/sync", "/agent/v1/enrol", "/agent/v1/claims/x/artifacts/y"]
+)
+def test_an_encoded_body_is_named_and_never_read(path: str, coding: str) -> None:
+    body, headers = Body(b"\x1f\x8b" + bytes(98)), dict[str, str]()
+    status, reported = announce(path, 100, body, headers, HTTP_CONTENT_ENCODING=coding)
+    assert (status, body.touched, headers["Accept-Encoding"]) == (415, False, "identity")
+    if reported:
+        assert reported["error"]["code"] == "unsupported_media_type"
+        assert coding.rpartition(" ")[2] in reported["error"]["message"]
+
+
+@pytest.mark.parametrize("size", [0, 10])
+def test_a_body_as_it_is_may_say_so(size: int) -> None:
+    coding = "identity" if size else "gzip"  # of no body at all
+    body = Body(b'{"a": "b"}'[:size])
+    assert announce("/api/intents/", size, body, HTTP_CONTENT_ENCODING=coding)[0] == 401
+
+
 def test_a_lost_connection_leaves_nothing_behind(browser: Client, settings: Any, tmp_path: Path) -> None:
     settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
     head = b'--x\r\nContent-Disposition: form-data; name="upload"; filename="a.jsonl"\r\n\r\n'

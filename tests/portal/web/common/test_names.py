@@ -82,9 +82,7 @@ def test_searches_find_a_name_however_it_was_typed(admin_browser: Client, admin_
     world.fake_node(name="caf\u00e9")
     shown = lambda address: admin_browser.get(address).content.count(b"caf\xc3\xa9")  # noqa: E731
     for address in ("/jobs/?q=", "/jobs/?owner=", "/users/?q=", "/teams/?q=", "/nodes/?q="):
-        assert shown(address + TYPED) == shown(address + "caf\u00e9") - 1 > 0, (
-            address
-        )  # less the filter
+        assert shown(address + TYPED) == shown(address + "caf\u00e9") - 1 > 0, address  # less the filter
     assert admin_api.get("/api/users/", {"username": TYPED}).json()["total"] == 1
     assert admin_api.get("/api/nodes/", {"text": TYPED}).json()["total"] == 1
 
