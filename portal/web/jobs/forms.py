@@ -170,7 +170,7 @@ class SubmitForm(OrderFields, ClosenessFields, ReadFields, SweepFields, TimedFor
         super().take(self.of_values(errors))
 
     def computed_fields(self) -> dict[str, forms.Field]:
-        return param_fields()
+        return {**super().computed_fields(), **param_fields()}
 
     def _offer_files(self) -> None:
         """Show the newest files; every visible one may be chosen."""

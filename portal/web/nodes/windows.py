@@ -52,7 +52,7 @@ class WindowForm(TimedForm):
         team: Any = self.fields["team"]
         names = ((name, name) for name in teams_to_reserve_for())
         team.choices = [("", "nobody (maintenance)"), *names]
-        return {}
+        return super().computed_fields()
 
     @property
     def values(self) -> WindowValues:

@@ -64,7 +64,7 @@ class ChangeForm(ClosenessFields, TimedForm):
         self._keep_only_open(job)
 
     def computed_fields(self) -> dict[str, forms.Field]:
-        return param_fields()
+        return {**super().computed_fields(), **param_fields()}
 
     def _keep_only_open(self, job: Job) -> None:
         """Leave out of an empty form what cannot be changed any more."""
@@ -104,7 +104,7 @@ KEPT = ("version", "priority", "preemptible", "max_run_s", "goal", "deadline_at"
 
 
 def _values(job: Job) -> dict[str, Any]:
-    """The job's values as the fields show them: a clock's time has no seconds."""
+    """The job's values as the fields take them."""
     return {
         "priority": job.priority,
         "preemptible": "" if job.preemptible else "0",
@@ -112,7 +112,7 @@ def _values(job: Job) -> dict[str, Any]:
         "topology": asked_of(job),
         "topology_level": job.topology_level,
         "goal": job.goal,
-        "deadline_at": job.deadline_at and job.deadline_at.replace(second=0, microsecond=0),
+        "deadline_at": job.deadline_at,
         "budget": job.budget,
         "spot": "yes" if job.spot else "no",
         "version": job.version,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,9 +15,10 @@ from portal.accounts import time_zones
 from portal.accounts.models import User
 from scheduler.models import DatasetFile, Job
 from tests.harness import world
+from tests.harness.forms import form_to
 from tests.portal.conftest import token_client
 
-KOLKATA, NEW_YORK = "Asia/Kolkata", "America/New_York"
+KOLKATA, NEW_YORK, BERLIN = "Asia/Kolkata", "America/New_York", "Europe/Berlin"
 Form = Callable[..., dict[str, str]]
 
 
@@ -151,6 +152,54 @@ def test_a_time_that_is_no_single_moment_is_told_at_its_field(
     answer: Any = deadline(browser, form(deadline_at=time))
     assert answer.status_code == 400
     assert message in answer.context["form"].errors["deadline_at"][0]
+
+
+def repeated_hour() -> datetime:
+    """A moment of the next hour that comes twice in Berlin, half past two for the second time."""
+    now = datetime.now(UTC)
+    ends = [datetime(year, 10, day, 1, 30, 7, 250_000, tzinfo=UTC) for year in (now.year, now.year + 1)
+            for day in range(25, 32)]  # fmt: skip
+    return next(end for end in ends if end.weekday() == 6 and end > now + timedelta(days=1))
+
+
+def sent_back(browser: Client, page: str, action: str) -> dict[str, str]:
+    """The values of a form that nobody touched."""
+    return form_to(browser.get(page).content.decode(), action).values
+
+
+@pytest.mark.parametrize("zone", [BERLIN, NEW_YORK])
+@pytest.mark.parametrize("later", [timedelta(), timedelta(hours=-1)])
+def test_a_moment_that_nobody_touches_stays_to_the_microsecond(
+    browser: Client, person: User, zone: str, later: timedelta
+) -> None:
+    """In both halves of the hour that comes twice, in a change and in a clone."""
+    prefer(person, zone)
+    moment = repeated_hour() + later
+    job = world.job(person, deadline_at=moment)
+    values = sent_back(browser, f"/jobs/{job.pk}/tabs/change/", f"/jobs/{job.pk}/change/")
+    assert browser.post(f"/jobs/{job.pk}/change/", values | {"budget": "5"}).status_code == 302
+    job.refresh_from_db()
+    assert (job.deadline_at, job.budget) == (moment, 5)
+    values = sent_back(browser, f"/jobs/new/?from={job.pk}", "/jobs/new/")
+    assert browser.post("/jobs/new/", values).status_code == 302
+    assert [one.deadline_at for one in Job.objects.all()] == [moment, moment]
+
+
+def test_a_touched_moment_is_read_anew_and_an_edited_hidden_one_counts_for_nothing(
+    browser: Client, person: User
+) -> None:
+    prefer(person, BERLIN)
+    moment = repeated_hour()
+    job = world.job(person, deadline_at=moment)
+    there = f"/jobs/{job.pk}/change/"
+    values = sent_back(browser, f"/jobs/{job.pk}/tabs/change/", there)
+    again = f"{moment:%Y-%m-%d}T02:31"
+    for odd in ({"deadline_at": again}, {"deadline_at_exactly": "then"}, {"deadline_at_exactly": again}):
+        answer: Any = browser.post(there, values | odd)
+        assert "comes twice" in answer.context["form"].errors["deadline_at"][0]
+    assert browser.post(there, values | {"deadline_at": f"{moment:%Y-%m-%d}T04:31"}).status_code == 302
+    job.refresh_from_db()
+    assert job.deadline_at == moment.replace(hour=3, minute=31, second=0, microsecond=0)
 
 
 def test_a_form_of_no_zone_is_refused(browser: Client, form: Form) -> None:
