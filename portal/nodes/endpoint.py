@@ -58,13 +58,13 @@ def error(status: int, code: str, message: str, **more: Any) -> JsonResponse:
 
 
 def endpoint(method: str) -> Callable[[View], View]:
-    """Make a view for agents: one method, no cookies, every known error as JSON."""
+    """Make a view for agents: one method (HEAD beside GET), no cookies, every known error as JSON."""
 
     def wrap(view: View) -> View:
         @csrf_exempt
         @functools.wraps(view)
         def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-            if request.method != method:
+            if request.method != method and (request.method, method) != ("HEAD", "GET"):
                 return error(405, "method_not_allowed", f"Use {method} here.")
             try:
                 return view(request, *args, **kwargs)

@@ -9,10 +9,11 @@ import re
 from typing import BinaryIO, cast
 
 from django.conf import settings
-from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 
 from portal import node_package
 from portal.clock import database_now
+from portal.http.downloads import OCTETS, download
 from portal.nodes.endpoint import BadBody, address_of, body_of, endpoint, for_joining, for_node
 from portal.serving.connection import BUFFERED_BYTES
 from scheduler.errors import ContentLost, NotFound
@@ -58,12 +59,12 @@ def sync(request: HttpRequest, node: Node) -> HttpResponseBase:
 
 @endpoint("GET")
 @for_joining
-def package(_request: HttpRequest, wheel: str) -> HttpResponseBase:
+def package(request: HttpRequest, wheel: str) -> HttpResponseBase:
     """The wheel for a new node, by its file name: pip reads name and version there."""
     file = node_package.wheel()
     if wheel != file.name:
         raise NotFound(f"This portal's nodes install {file.name}.")
-    return FileResponse(file.open("rb"), content_type="application/octet-stream")
+    return download(request, file, sha256=node_package.sha256_of(file), content_type=OCTETS)
 
 
 @endpoint("GET")
@@ -76,7 +77,7 @@ def constraints(_request: HttpRequest) -> HttpResponseBase:
 @endpoint("GET")
 @for_node
 def inputs(request: HttpRequest, node: Node, claim_id: str, name: str) -> HttpResponseBase:
-    """Send a training file or a checkpoint's file to a node.
+    """Send a training file or a checkpoint's file to a node, or the rest of one that broke.
 
     The node must hold the claim, and the claim must be live.
     """
@@ -85,14 +86,14 @@ def inputs(request: HttpRequest, node: Node, claim_id: str, name: str) -> HttpRe
     if source is None:
         raise NotFound(f"This claim has no input {name}.")
     if isinstance(source, DatasetFile):
-        path = path_of(source.sha256)
+        path, sha256 = path_of(source.sha256), source.sha256
     else:
-        path = artifact_path(claim.attempt.job_id, *source)
+        claim_of_file, name_there, sha256 = source
+        path = artifact_path(claim.attempt.job_id, claim_of_file, name_there)
     try:
-        content = path.open("rb")
+        return download(request, path, sha256=sha256, content_type=OCTETS)
     except _LOST as missing:
         raise ContentLost(f"The content of input {name} is missing at the portal.") from missing
-    return FileResponse(content, content_type="application/octet-stream")
 
 
 @endpoint("PUT")

@@ -279,9 +279,12 @@ def artifacts(job: Job) -> QuerySet[Artifact]:
     )
 
 
-def artifact_file(job: Job, path: str) -> Path:
-    """Where one of the job's artifacts lies. Raises NotFound."""
+def artifact_file(job: Job, path: str) -> tuple[Path, str]:
+    """Where one of the job's artifacts lies, and its SHA-256. Raises NotFound."""
     found = artifacts(job).filter(path=path).first()
     if found is None:
         raise NotFound(f"Job {job.pk} has no artifact {path}.")
-    return Path(settings.DATA_DIR) / "artifacts" / job.pk / str(found.claim_id) / found.path
+    file = Path(settings.DATA_DIR) / "artifacts" / job.pk / str(found.claim_id) / found.path
+    if not file.is_file():
+        raise NotFound(f"The content of artifact {path} is missing at the portal.")
+    return file, found.sha256

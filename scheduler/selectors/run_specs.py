@@ -85,10 +85,10 @@ def _resume(attempt: Attempt) -> Resume | None:
     )
 
 
-def input_source(claim: Claim, name: str) -> DatasetFile | tuple[str, str] | None:
+def input_source(claim: Claim, name: str) -> DatasetFile | tuple[str, str, str] | None:
     """Return where an input of a claim lies.
 
-    It is a data set, or (claim, path) of a checkpoint's artifact.
+    It is a data set, or (claim, path, SHA-256) of a checkpoint's artifact.
     """
     job = claim.attempt.job
     if name == TRAINING:
@@ -97,6 +97,7 @@ def input_source(claim: Claim, name: str) -> DatasetFile | tuple[str, str] | Non
         return job.validation_file
     checkpoint = claim.attempt.resume_from
     path = name.removeprefix("resume/")
-    if checkpoint and path != name and path in {file["path"] for file in checkpoint.files}:
-        return str(checkpoint.claim_id), f"checkpoints/step-{checkpoint.step}/{path}"
+    digests = {file["path"]: file["sha256"] for file in checkpoint.files} if checkpoint else {}
+    if checkpoint and path != name and path in digests:
+        return str(checkpoint.claim_id), f"checkpoints/step-{checkpoint.step}/{path}", digests[path]
     return None

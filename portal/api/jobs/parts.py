@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import FileResponse
+from django.http import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -15,6 +15,7 @@ from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer, WrittenNumber
 from portal.api.common.pages import list_of, read_query
 from portal.api.jobs.resources import EventOut, MetricOut
+from portal.http.downloads import download
 from scheduler.models import Artifact
 from scheduler.selectors.jobs import artifact_file, artifacts, events, get_job, log_text, metrics
 
@@ -84,8 +85,8 @@ class ArtifactsApi(APIView):
 
 class ArtifactApi(APIView):
     @extend_schema(operation_id="jobs_artifact_download", responses={(200, "*/*"): OpenApiTypes.BINARY})
-    def get(self, request: ApiRequest, job_id: str, path: str) -> FileResponse:
-        """Download one artifact."""
-        file = artifact_file(get_job(request.user, job_id), path)
+    def get(self, request: ApiRequest, job_id: str, path: str) -> HttpResponseBase:
+        """Download one artifact, or with `Range` the rest of one; its `ETag` is its SHA-256."""
+        file, sha256 = artifact_file(get_job(request.user, job_id), path)
         # Always as an attachment: a report a job wrote must never run as a page of the portal.
-        return FileResponse(file.open("rb"), as_attachment=True, filename=path.rsplit("/", 1)[-1])
+        return download(request, file, sha256=sha256, attached_as=path.rsplit("/", 1)[-1])

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from portal.http.downloads import Piece
 from portal.serving import pace
 from portal.serving.queued import waited_s
 
@@ -23,7 +24,8 @@ FILE = Path(FOLDER.name) / "file"
 holding: list[str] = []
 released = threading.Event()
 FILE_BYTES = 20_000_000
-FILE.write_bytes(bytes(FILE_BYTES))
+PIECE_BEGINS, PIECE_BYTES = 1_000_000, 3_000_000
+FILE.write_bytes(bytes(PIECE_BEGINS) + b"x" * PIECE_BYTES + bytes(FILE_BYTES - PIECE_BEGINS - PIECE_BYTES))
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -48,6 +50,10 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
         start_response(status, [("Content-Length", str(FILE_BYTES))])
         wrapped: Iterable[bytes] = environ["wsgi.file_wrapper"](FILE.open("rb"))
         return wrapped
+    elif path == "/piece":
+        start_response("206 Partial Content", [("Content-Length", str(PIECE_BYTES))])
+        opened = FILE.open("rb", buffering=0)
+        return environ["wsgi.file_wrapper"](Piece(opened, PIECE_BEGINS, PIECE_BEGINS + PIECE_BYTES - 1))  # type: ignore[no-any-return]
     elif path == "/pieces":
         start_response(status, [])
         return pieces()

@@ -24,7 +24,7 @@ import pytest
 from portal.configuration import gunicorn
 from portal.serving.connection import BUFFERED_BYTES, HEAD_BYTES
 from tests.harness.servers import free_port
-from tests.portal.serving.application import FILE_BYTES
+from tests.portal.serving.application import FILE_BYTES, PIECE_BYTES
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 OPEN_HEAD = b"POST /digest HTTP/1.1\r\nHost: x\r\n"
@@ -153,6 +153,7 @@ def test_who_does_not_read_occupies_no_thread_and_is_cut(server: Server) -> None
 
 def test_large_answers_arrive_whole(server: Server) -> None:
     assert len(server.get("/file").content) == FILE_BYTES
+    assert server.get("/piece").content == b"x" * PIECE_BYTES
     expected = b"".join(bytes([number % 256]) * 50_000 for number in range(300))
     with server.client() as client, client.stream("GET", "/pieces") as answer:
         time.sleep(0.5)  # so that some of it waits on disk

@@ -75,35 +75,39 @@ class Portal:
             raise PortalAway(f"the answer to the sync is not understood: {error}") from error
 
     def fetch(self, claim: str, fence: int, file: File, destination: Path, stopping: threading.Event) -> None:
-        """Download an input.
+        """Download an input, or what an earlier try has left of it to download.
 
-        Raises Interrupted, and ContentLost if the content is not as `file` says.
+        Raises Interrupted, PortalAway if another try may go on from there, and ContentLost if the content is
+        not as `file` says.
         """
         partial = destination.with_name(destination.name + ".part")
         partial.parent.mkdir(parents=True, exist_ok=True)
         url = f"claims/{claim}/inputs/{quote(file.path)}"
-        digest, received = hashlib.sha256(), 0
+        digest, kept = _begun(partial, file)
+        headers = {"Range": f"bytes={kept}-", "If-Range": f'"{file.sha256}"'} if kept else {}
         try:
-            with (
-                self._http.stream("GET", url, params={"fence": fence}, timeout=TRANSFER_TIMEOUT) as answer,
-                partial.open("wb") as out,
-            ):
-                if answer.status_code != 200:
+            with self._http.stream(
+                "GET", url, params={"fence": fence}, headers=headers, timeout=TRANSFER_TIMEOUT
+            ) as answer:
+                if not answer.is_success:
                     answer.read()
                     _raise_for(answer)
-                for chunk in _until(stopping, answer.iter_bytes()):
-                    received += len(chunk)
-                    if received > file.bytes:
-                        break
-                    digest.update(chunk)
-                    out.write(chunk)
+                if answer.status_code != httpx.codes.PARTIAL_CONTENT:
+                    digest, kept = hashlib.sha256(), 0
+                received = kept
+                with partial.open("ab" if kept else "wb") as out:
+                    for chunk in _until(stopping, answer.iter_bytes()):
+                        received += len(chunk)
+                        if received > file.bytes:
+                            break
+                        digest.update(chunk)
+                        out.write(chunk)
         except httpx.HTTPError as error:
             raise PortalAway(_short(error)) from error
         if received != file.bytes or digest.hexdigest() != file.sha256:
             partial.unlink()
-            raise ContentLost(
-                f"{file.path} arrived with other contents than announced (size or SHA-256 differ)"
-            )
+            wrong = f"{file.path} arrived with other contents than announced (size or SHA-256 differ)"
+            raise PortalAway(f"{wrong}; from its beginning again") if kept else ContentLost(wrong)
         partial.replace(destination)
 
     def upload(self, claim: str, fence: int, file: File, descriptor: int, stopping: threading.Event) -> None:
@@ -140,6 +144,14 @@ class Portal:
         if not isinstance(value, dict):
             raise PortalAway("the portal's answer is no object")
         return value
+
+
+def _begun(partial: Path, file: File) -> tuple[hashlib._Hash, int]:
+    """The digest and the size of what an earlier try left of a file; of nothing if it left none of use."""
+    if partial.is_file() and 0 < partial.stat().st_size < file.bytes:
+        with partial.open("rb") as begun:
+            return hashlib.file_digest(begun, "sha256"), begun.tell()
+    return hashlib.sha256(), 0
 
 
 def _until(stopping: threading.Event, chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -58,6 +58,8 @@ class FakePortal:
         self.claims: dict[str, Given] = {}
         self.away = False  # 503 to everything
         self.slow = False  # takes and gives files in small pieces
+        self.breaks_after = 0  # a file's bytes; then the connection is closed
+        self.ranges: list[str] = []  # asked for, one for each download begun
         self.uploads = 0  # begun
         self.lost = 404  # this status for an input that is not there
         self.damaged_once = set[str]()  # inputs that arrive with other contents the next time
@@ -174,9 +176,9 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(PAUSE_S)
         return body + self.rfile.read(left - len(body))
 
-    def _answer(self, status: int, body: bytes = b"{}") -> None:
+    def _answer(self, status: int, body: bytes = b"{}", *, size: int | None = None) -> None:
         self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(body) if size is None else size))
         self.end_headers()
         while self.portal.slow and self.command == "GET" and body:
             self.wfile.write(body[:SLOW_BYTES])
@@ -214,7 +216,17 @@ class _Handler(BaseHTTPRequestHandler):
         if path in self.portal.damaged_once:
             self.portal.damaged_once.remove(path)
             content = bytes(len(content or b""))
-        return self._answer(self.portal.lost) if content is None else self._answer(200, content)
+        return self._answer(self.portal.lost) if content is None else self._give(content)
+
+    def _give(self, content: bytes) -> None:
+        """From the byte that is asked for, as far as the connection lasts."""
+        asked = self.headers["Range"] or ""
+        self.portal.ranges.append(asked)
+        known = self.headers["If-Range"] == f'"{hashlib.sha256(content).hexdigest()}"'
+        begin = int(asked.removeprefix("bytes=").removesuffix("-")) if asked and known else 0
+        rest = content[begin:]
+        self.close_connection = bool(self.portal.breaks_after)
+        self._answer(206 if begin else 200, rest[: self.portal.breaks_after or len(rest)], size=len(rest))
 
     def do_PUT(self) -> None:
         self.portal.uploads += 1
