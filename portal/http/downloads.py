@@ -37,18 +37,18 @@ def download(
     Raises OSError if there is no such file.
     """
     etag = f'"{sha256}"'
-    response = _unwanted(request, etag)
+    response: HttpResponseBase | None = _unwanted(request, etag)
     if response is None:
-        response = FileResponse(
+        whole = FileResponse(
             file.open("rb", buffering=0),
             as_attachment=bool(attached_as),
             filename=attached_as,
             content_type=content_type,
         )
-        response = _piece_of(request, response, etag)
+        whole["Repr-Digest"] = f"sha-256=:{base64.b64encode(bytes.fromhex(sha256)).decode()}:"
+        response = _piece_of(request, whole, etag)
     response["ETag"] = etag
     response["Accept-Ranges"] = "bytes"
-    response["Repr-Digest"] = f"sha-256=:{base64.b64encode(bytes.fromhex(sha256)).decode()}:"
     return response
 
 

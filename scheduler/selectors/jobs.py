@@ -233,11 +233,11 @@ def cancellation(job: Job) -> JobEvent | None:
     return events(job).filter(cancelling, kind=JobEventKind.STATE).first()
 
 
-def metrics(job: Job, *, after_step: int = -1) -> QuerySet[Metric]:
-    """Progress lines beyond a step, by attempt and step."""
-    rows = Metric.objects.filter(attempt__job=job, step__gt=after_step).select_related("attempt")
+def metrics(job: Job) -> QuerySet[Metric]:
+    """Progress lines in the order of their arrival, which is that of attempts and steps."""
+    rows = Metric.objects.filter(attempt__job=job).select_related("attempt")
     rows = rows.defer("attempt__option", "attempt__prediction", "attempt__measured")  # large, once a line
-    return rows.order_by("attempt__fence", "step")
+    return rows.order_by("pk")
 
 
 def log_text(job: Job, *, offset: int = 0, limit: int = 64_000) -> tuple[str, int]:

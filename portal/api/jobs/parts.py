@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import BigIntegerField, QuerySet
 from django.http import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer, WrittenNumber
-from portal.api.common.pages import list_of, read_query
+from portal.api.common.pages import list_of, page_of, read_query
+from portal.api.jobs.curves import kept_rows
 from portal.api.jobs.resources import EventOut, MetricOut
 from portal.http.downloads import download
-from scheduler.models import Artifact
+from scheduler.models import Artifact, Metric
 from scheduler.selectors.jobs import artifact_file, artifacts, events, get_job, log_text, metrics
+from trainer.step_metrics import STEP_METRICS
 
-MAX_METRICS = 5000
+USUAL_METRICS, MAX_METRICS = 1000, 5000
 MAX_LOG_BYTES = 200_000
 
 
@@ -28,7 +32,27 @@ class EventsQuery(StrictSerializer):
 
 
 class MetricsQuery(StrictSerializer):
-    after_step = WrittenNumber(min_value=-1, default=-1)
+    after = WrittenNumber(
+        min_value=0,
+        max_value=BigIntegerField.MAX_BIGINT,
+        default=0,
+        help_text="Id of the last row already seen.",
+    )
+    limit = WrittenNumber(min_value=1, max_value=MAX_METRICS, required=False, help_text="1,000 if left out.")
+    attempt = WrittenNumber(
+        min_value=1, max_value=2**31 - 1, required=False, help_text="The number of one attempt; else of all."
+    )
+    points = WrittenNumber(
+        min_value=2,
+        max_value=MAX_METRICS,
+        required=False,
+        help_text="Thin all rows to so many. The first, the last and the extremes of each metric stay.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "points" in attrs and "limit" in attrs:
+            raise ValidationError({"limit": ["says nothing beside points, which thin all rows"]})
+        return attrs
 
 
 class LogQuery(StrictSerializer):
@@ -57,12 +81,37 @@ class EventsApi(APIView):
 
 
 class MetricsApi(APIView):
-    @extend_schema(operation_id="jobs_metrics", parameters=[MetricsQuery], responses=list_of(MetricOut))
+    @extend_schema(operation_id="jobs_metrics", parameters=[MetricsQuery], responses=page_of(MetricOut))
     def get(self, request: ApiRequest, job_id: str) -> Response:
-        """Progress by step: the step metrics of every line that the training reported."""
-        job = get_job(request.user, job_id)
-        after = read_query(MetricsQuery, request.query_params)["after_step"]
-        return Response({"data": MetricOut(metrics(job, after_step=after)[:MAX_METRICS], many=True).data})
+        """Progress by step: the step metrics of every line that the training reported, oldest first.
+
+        Go on with `after=NEXT`, and follow a running job with the `id` of the last row. A later attempt may
+        repeat steps. An evaluation is written into the row of its step.
+        """
+        rows = metrics(get_job(request.user, job_id))
+        query = read_query(MetricsQuery, request.query_params)
+        if attempt := query.get("attempt"):
+            rows = rows.filter(attempt__fence=attempt)
+        total = rows.count()
+        rows = rows.filter(pk__gt=query["after"])
+        more = False
+        if points := query.get("points"):
+            found = list(_thinned(rows, points))
+        else:
+            limit = query.get("limit", USUAL_METRICS)
+            found = list(rows[: limit + 1])
+            more, found = len(found) > limit, found[:limit]
+        following = str(found[-1].pk) if more else None
+        shown = MetricOut(found, many=True).data
+        return Response({"data": shown, "total": total, "has_more": more, "next": following})
+
+
+def _thinned(rows: QuerySet[Metric], points: int) -> QuerySet[Metric]:
+    """The rows that show what the curves of all of them show."""
+    columns = [metric.column or f"others__{metric.name}" for metric in STEP_METRICS]
+    values = ((key, found) for key, *found in rows.values_list("pk", *columns).iterator())
+    kept = kept_rows(values, count=rows.count(), metrics=len(columns), points=points)
+    return rows.filter(pk__in=kept)
 
 
 class LogsApi(APIView):

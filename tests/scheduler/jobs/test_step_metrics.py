@@ -43,7 +43,7 @@ def test_every_metric_is_stored_and_told_to_programs(node: FakeNode, order: Clai
     assert {metric.name: row.value(metric) for metric in STEP_METRICS} == values
     line = metrics()[0]
     assert {metric.name: line[metric.public_name] for metric in STEP_METRICS} == values
-    assert line.keys() == {"attempt", "step", "at", *(metric.public_name for metric in STEP_METRICS)}
+    assert line.keys() == {"id", "attempt", "step", "at", *(metric.public_name for metric in STEP_METRICS)}
 
 
 def test_metrics_from_before_the_table_keep_their_columns() -> None:

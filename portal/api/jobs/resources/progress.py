@@ -19,11 +19,11 @@ class EventOut(serializers.ModelSerializer[JobEvent]):
 class MetricOut(serializers.ModelSerializer[Metric]):
     """A line of progress, with the step metrics of the trainer's table."""
 
-    attempt = serializers.IntegerField(source="attempt.fence")
+    attempt = serializers.IntegerField(source="attempt.fence", help_text="Its number.")
 
     class Meta:
         model = Metric
-        fields = ["attempt", "step", "at"]
+        fields = ["id", "attempt", "step", "at"]
 
     def get_fields(self) -> dict[str, Any]:
         return {**super().get_fields(), **{m.public_name: _metric_field(m) for m in STEP_METRICS}}
