@@ -5,12 +5,13 @@ Their statements are collected.
 
 from __future__ import annotations
 
+import ast
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from knowledge.reading.finding import found_file, location, meant_by, moved, place_in
+from knowledge.reading.finding import FileNames, location, meant_by, moved, place_in
 from knowledge.reading.rules import configurations, scripts
 from knowledge.reading.rules.commands import GivenOption, Invocation, invocation, named_files
 from knowledge.reading.rules.launchers import launched, scheduled
@@ -22,6 +23,7 @@ from knowledge.reading.types import COMMAND_FILE, Location, Origin, Statement, T
 
 SHELL_KINDS = (".sh", ".slurm", ".sbatch", ".bash", *batch.KINDS)
 DEEPEST = 6
+MOST_PARSED = 300_000  # characters of the scripts and configurations that a training names
 CONFIG_OPTIONS = frozenset({"config", "cfg", "config_name", "config-name", "config_file", "cn"})
 
 
@@ -30,6 +32,7 @@ class StatementCollector:
 
     def __init__(self, tree: Tree) -> None:
         self.files: dict[str, str] = dict(tree.files)
+        self._names = FileNames(self.files)
         self.first_lines: dict[str, int] = {}  # of files that a script writes: lines before them in it
         self.written_in: dict[str, str] = {}
         self.command = tree.command
@@ -37,6 +40,7 @@ class StatementCollector:
         self.scripts: list[Facts] = []
         self.unreadable: dict[str, str] = {}
         self._read: set[str] = set()
+        self._left = MOST_PARSED
         self._links: dict[str, str] = {}
         self._groups: dict[str, str] = {}  # options of Hydra's groups that the command chooses
 
@@ -83,6 +87,7 @@ class StatementCollector:
     def _shell(self, script: shell.Script, file: str, depth: int) -> None:
         for name, (text, before) in script.files.items():
             self.files[name] = text
+            self._names.add(name)
             self.first_lines[name], self.written_in[name] = before, file
         self.statements += scheduled(script.options)
         found = [one for command in script.commands if (one := invocation(command)) is not None]
@@ -212,8 +217,8 @@ class StatementCollector:
         try:
             if name.endswith(".ipynb"):
                 return self._notebook(name)
-            text = self.files[name]
-            facts = python.parse(text, name, self._local_modules(name, text))
+            nodes = self._nodes(name, self.files[name])
+            facts = python.facts_of(nodes, name, self._local_modules(name, nodes))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             self.unreadable[name] = f"It cannot be parsed: {error}."
             return None, None
@@ -221,7 +226,7 @@ class StatementCollector:
 
     def _notebook(self, name: str) -> tuple[Facts, scripts.LocationOf]:
         notebook = notebooks.parse(self.files[name])
-        facts = python.parse(notebook.python, name)
+        facts = python.facts_of(self._nodes(name, notebook.python), name)
         if notebook.shell.strip():
             self._shell_cells(notebook, name)
 
@@ -241,16 +246,27 @@ class StatementCollector:
             if one.place.file == name and one.origin is Origin.COMMAND and one.place.line <= len(lines):
                 self.statements[at] = moved(one, Location(name, lines[one.place.line - 1]))
 
-    def _local_modules(self, name: str, text: str) -> dict[str, Facts]:
+    def _nodes(self, name: str, text: str) -> list[ast.AST]:
+        """The syntax of a script. Raises SyntaxError or ValueError."""
+        self._take(len(text))
+        return python.syntax(text)
+
+    def _take(self, characters: int, error: type[ValueError] = ValueError) -> None:
+        """Parsing costs ten microseconds a character at worst. Raises the error where too many are named."""
+        self._left -= characters
+        if self._left < 0:
+            raise error(f"The training names files of more than {MOST_PARSED:,} characters together")
+
+    def _local_modules(self, name: str, nodes: Sequence[ast.AST]) -> dict[str, Facts]:
         found = {}
-        for module in sorted(python.imports(text)):
+        for module in sorted(python.imports(nodes)):
             path = self._find(module.replace(".", "/") + ".py", name) if module else None
             if path and path != name and path not in self._read:
                 self._read.add(path)
                 try:
-                    found[module] = python.parse(self.files[path], path)
-                except (SyntaxError, ValueError, RecursionError):
-                    self.unreadable[path] = "It cannot be parsed."
+                    found[module] = python.facts_of(self._nodes(path, self.files[path]), path)
+                except (SyntaxError, ValueError, RecursionError) as error:
+                    self.unreadable[path] = f"It cannot be parsed: {error}."
         for facts in found.values():
             self.scripts.append(facts)
             self.statements += scripts.stated(facts, partial(place_in, facts.file))
@@ -265,6 +281,7 @@ class StatementCollector:
             return
         self._read.add(name)
         try:
+            self._take(len(self.files[name]), configs.Unreadable)
             found = configs.entries(name, self.files[name])
         except configs.Unreadable as error:
             self.unreadable[name] = str(error)
@@ -293,4 +310,4 @@ class StatementCollector:
         return moved(one, Location(self.written_in[name], one.place.line + self.first_lines[name]))
 
     def _find(self, path: str, near: str) -> str | None:
-        return found_file(self.files, path, near)
+        return self._names.find(path, near)

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from knowledge.reading.failures.troubled_lines import LONGEST, LogLine
 from knowledge.reading.logs.line_forms import LogPoint
-from knowledge.reading.manifest import SECRETS
+from knowledge.reading.manifest import blanked
 
 FIRST_LINES, LEAST_LINES = 200, 3  # of a log; of one form
 MOST_FORMS, MOST_SAMPLES = 3, 8
@@ -66,7 +66,7 @@ def unknown_forms(lines: Sequence[LogLine]) -> list[UnknownForm]:
     forms: dict[str, list[str]] = {}
     for line in lines[:FIRST_LINES]:
         text = line.text[:LONGEST]
-        if 0 < len(numbers_of(text)) <= MOST_NUMBERS and _WORD.search(text) and not SECRETS.search(text):
+        if 0 < len(numbers_of(text)) <= MOST_NUMBERS and _WORD.search(text) and blanked(text) == text:
             forms.setdefault(digest_of(text), []).append(text)
     many = sorted(forms.items(), key=lambda one: -len(one[1]))[:MOST_FORMS]
     return [

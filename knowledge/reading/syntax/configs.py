@@ -14,14 +14,26 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import yaml
+from yaml.composer import Composer
 
 KINDS = frozenset({".yaml", ".yml", ".json", ".jsonc", ".toml"})
-MOST_LINES = 4_000  # what is longer is data; the parser is in Python, for the one in C falls over deep files
+MOST_LINES = 4_000  # what is longer is data
 MOST_ENTRIES = 20_000
 MOST_NODES = 60_000  # aliases let a short file stand for very many
 DEEPEST = 30
 COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 REFERENCE = re.compile(r"\$\{([\w.]+)\}")
+
+
+class _Loader(Composer, yaml.CSafeLoader):
+    """Nodes put together in Python of what is parsed in C.
+
+    The composer in C falls over deep files, and the parser in Python takes seconds for a long one.
+    """
+
+    def __init__(self, stream: str) -> None:
+        yaml.CSafeLoader.__init__(self, stream)
+        Composer.__init__(self)
 
 
 class Unreadable(ValueError):
@@ -65,7 +77,7 @@ def _yaml(text: str, *, json: bool) -> list[Entry]:
         text = COMMENT.sub(lambda found: found[1] or "\n" * found[0].count("\n"), text)
         text = re.sub(r",(\s*[}\]])", r"\1", text)
     try:
-        nodes = list(yaml.compose_all(text.replace("\t", " "), Loader=yaml.SafeLoader))
+        nodes = list(yaml.compose_all(text.replace("\t", " "), Loader=_Loader))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         raise Unreadable(f"It cannot be parsed{f' at line {mark.line + 1}' if mark else ''}.") from error

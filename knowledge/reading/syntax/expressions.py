@@ -77,6 +77,7 @@ class Facts:
     modules: set[str] = field(default_factory=set)
     functions: set[str] = field(default_factory=set)
     entries: list[tuple[tuple[str, ...], Known]] = field(default_factory=list)
+    mapped: dict[tuple[str, ...], Known] = field(default_factory=dict)  # the first entry of each path
     from_modules: dict[str, str] = field(default_factory=dict)  # imported name -> its module
 
 
@@ -136,7 +137,7 @@ class Expressions:
             path.insert(0, inner.slice.value)
             inner = inner.value
         whole = (dotted(inner), *path)
-        return next((known for found, known in self.facts.entries if found == whole), None)
+        return self.facts.mapped.get(whole)
 
     def _arithmetic(self, node: ast.UnaryOp | ast.BinOp, depth: int) -> Known | None:
         here = (node.lineno, node.end_lineno or node.lineno)

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 MAGIC = re.compile(r"\s*[%!?]|.*\?\s*$")
+MOST_LOOKED_AT = (
+    100_000_000  # characters, before lines are told no more: as often as 50 times the largest one
+)
 SHELL_CELL = re.compile(r"%%(bash|sh|script bash)\b")
 
 
@@ -83,6 +86,7 @@ class _Finder:
 
     def __init__(self, text: str) -> None:
         self.lines, self.at = text.splitlines(), 0
+        self.left = MOST_LOOKED_AT
 
     def placed(self, source: Any) -> list[tuple[str, int]]:
         if isinstance(source, str):
@@ -102,6 +106,9 @@ class _Finder:
     def _find(self, written: str) -> int:
         """The next line that holds this, from 1, or 0."""
         for at in range(self.at, min(len(self.lines), self.at + 20_000)):
+            self.left -= len(self.lines[at])
+            if self.left < 0:
+                return 0
             if written in self.lines[at]:
                 self.at = at if written in self.lines[at].replace(written, "", 1) else at + 1
                 return at + 1

@@ -6,6 +6,7 @@ They are constants, defaults of options, and calls.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Sequence
 
 from knowledge.reading.syntax.expressions import (
     CASTS,
@@ -19,6 +20,7 @@ from knowledge.reading.syntax.expressions import (
     whole,
 )
 
+MOST_OF_ONE_NAME = 200  # assignments of a variable that are looked at; each use looks through them
 MAIN_FUNCTIONS = frozenset(
     {
         "main",
@@ -35,26 +37,30 @@ MAIN_FUNCTIONS = frozenset(
 )
 
 
-def parse(text: str, file: str = "", imported: dict[str, Facts] | None = None) -> Facts:
+def syntax(text: str) -> list[ast.AST]:
+    """Return the nodes of a file's syntax tree. Raises SyntaxError or ValueError."""
+    return list(ast.walk(ast.parse(text)))
+
+
+def facts_of(nodes: Sequence[ast.AST], file: str = "", imported: dict[str, Facts] | None = None) -> Facts:
     """Return the facts of a file.
 
-    `imported`: those of local modules, by name. Raises SyntaxError or ValueError.
+    `imported`: those of local modules, by name.
     """
-    tree = ast.parse(text)
     reader = _Reader(file, imported or {})
     for _ in range(2):  # defaults of options may be constants, and constants may be options
-        reader.facts.constants, reader.facts.entries = {}, []
-        for node in ast.walk(tree):
+        reader.facts.constants, reader.facts.entries, reader.facts.mapped = {}, [], {}
+        for node in nodes:
             reader.declared(node)
-    for node in ast.walk(tree):
+    for node in nodes:
         reader.used(node)
     return reader.facts
 
 
-def imports(text: str) -> set[str]:
+def imports(nodes: Iterable[ast.AST]) -> set[str]:
     """The names of the modules that a file imports."""
     found = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes:
         if isinstance(node, ast.Import):
             found |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -114,7 +120,9 @@ class _Reader:
             if name and isinstance(value, ast.Dict):
                 self._mapping((name,), value, 0)
             elif name and (known := self.values.known(value)) is not None:
-                self.facts.constants.setdefault(name, []).append(known)
+                same = self.facts.constants.setdefault(name, [])
+                if len(same) < MOST_OF_ONE_NAME:
+                    same.append(known)
 
     def _mapping(self, path: tuple[str, ...], node: ast.Dict, depth: int) -> None:
         for key, value in zip(node.keys, node.values, strict=True):
@@ -123,7 +131,9 @@ class _Reader:
             if isinstance(value, ast.Dict):
                 self._mapping((*path, key.value), value, depth + 1)
             elif (known := self.values.known(value)) is not None:
-                self.facts.entries.append(((*path, key.value), known))
+                whole_path = (*path, key.value)
+                self.facts.entries.append((whole_path, known))
+                self.facts.mapped.setdefault(whole_path, known)
 
     def _class(self, node: ast.ClassDef) -> None:
         marked = any(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import struct
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -11,7 +12,14 @@ from itertools import pairwise
 
 import pytest
 
-from knowledge.reading.manifest import BLANK, LARGEST_FILE, UnreadableUpload, from_upload
+from knowledge.reading.collecting import MOST_PARSED
+from knowledge.reading.manifest import (
+    BLANK,
+    LARGEST_FILE,
+    LARGEST_NOTEBOOK,
+    UnreadableUpload,
+    from_upload,
+)
 from knowledge.reading.reader import read
 from knowledge.reading.types import Tree
 from tests.harness import hostile
@@ -86,6 +94,87 @@ def encrypted() -> bytes:
     return bytes(content)
 
 
+def listed_often(times: int, size: int) -> bytes:
+    """One member that the list names many times, so that all entries share its bytes."""
+    whole = zipped({"a.py": bytes(size)})
+    begins = zipfile.ZipFile(io.BytesIO(whole)).start_dir
+    entry = whole[begins : whole.rindex(b"PK\5\6")]
+    end = b"PK\5\6\0\0\0\0" + struct.pack("<HHIIH", times, times, len(entry) * times, begins, 0)
+    return whole[:begins] + entry * times + end
+
+
+def overlapping_in_part() -> bytes:
+    """A second member that begins within the bytes of the first one."""
+    inner = zipped({"b.py": b"x = 1"})
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("a.py", inner)
+    content = out.getvalue()
+    outer = content.rindex(b"PK\1\2")
+    begins, local = inner.index(b"PK\1\2"), content.index(b"PK\3\4", 1)
+    entry = bytearray(inner[begins : inner.rindex(b"PK\5\6")])
+    entry[42:46] = struct.pack("<I", local)
+    listed = content[outer : content.rindex(b"PK\5\6")] + bytes(entry)
+    return content[:outer] + listed + b"PK\5\6\0\0\0\0" + struct.pack("<HHIIH", 2, 2, len(listed), outer, 0)
+
+
+def many_large() -> bytes:
+    return zipped({f"part{at}.py": bytes(LARGEST_NOTEBOOK) for at in range(110)})
+
+
+def said_to_have(size: int) -> bytes:
+    """A member of two million zeros whose entry states another size."""
+    content = bytearray(zipped({"a.py": bytes(2_000_000)}))
+    at = content.rindex(b"PK\1\2") + 24
+    content[at : at + 4] = struct.pack("<I", size)
+    return bytes(content)
+
+
+def said_by_zip64() -> bytes:
+    """The list states 2^40 bytes in the field for large files."""
+    content = zipped({"a.py": b"x = 1"})
+    begins = content.rindex(b"PK\1\2")
+    entry = bytearray(content[begins : content.rindex(b"PK\5\6")])
+    entry[24:28], entry[30:32] = b"\xff" * 4, struct.pack("<H", 12)
+    listed = bytes(entry) + struct.pack("<HHQ", 1, 8, 2**40)
+    return content[:begins] + listed + b"PK\5\6\0\0\0\0" + struct.pack("<HHIIH", 1, 1, len(listed), begins, 0)
+
+
+def long_list() -> bytes:
+    """300 entries with 65,000 bytes of further fields each, which decode in quadratic time."""
+    fields = struct.pack("<HH", 0x9999, 0) * 16_250
+    entry = struct.pack("<4s4B4H3L5H2L", b"PK\1\2", 20, 3, 20, *[0] * 8, 4, len(fields), *[0] * 5)
+    listed = (entry + b"a.py" + fields) * 300
+    return listed + b"PK\5\6\0\0\0\0" + struct.pack("<HHIIH", 300, 300, len(listed), 0, 0)
+
+
+def unusually_packed(method: int) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        archive.writestr("a.py", bytes(1_000))
+    return out.getvalue()
+
+
+def header(name: str, size: int, kind: bytes) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.size, member.type = size, kind
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+def stepping_back() -> bytes:
+    """The size of its member is below zero, so that the same bytes would be read for ever."""
+    block = bytearray(header("a.py", 0, tarfile.REGTYPE))
+    block[124:136], block[148:156] = b"\xff" * 12, b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    return gzip.compress(bytes(block) + bytes(2_048))
+
+
+def with_extended_header(records: bytes) -> bytes:
+    padded = records + bytes(-len(records) % 512)
+    script = header("a.py", 5, tarfile.REGTYPE) + b"x = 1" + bytes(507)
+    return gzip.compress(header("x", len(records), tarfile.XHDTYPE) + padded + script + bytes(1_024))
+
+
 def absolute() -> bytes:
     return zipped({"/etc/cron.d/job.py": b"x = 1"})
 
@@ -108,6 +197,25 @@ def drive() -> bytes:
         ("broken.zip", lambda: b"PK not really", r"damaged or of another kind; send a \.zip or \.tar\.gz"),
         ("a.rar", lambda: b"Rar!", "zip or tar.gz"),
         ("huge.py", lambda: b"x" * 2_000_001, "script alone"),
+        ("often.zip", lambda: listed_often(3_000, 1_999_990), "unpacks to too much"),
+        ("twice.zip", lambda: listed_often(2, 1_000), "overlap"),
+        ("part.zip", overlapping_in_part, "overlap"),
+        ("large.zip", many_large, "unpacks to too much"),
+        ("says-more.zip", lambda: said_to_have(2**32 - 2), "unpacks to too much"),
+        ("says-less.zip", lambda: said_to_have(100), "damaged"),
+        ("zip64.zip", said_by_zip64, "unpacks to too much"),
+        ("list.zip", long_list, "unpacks to too much"),
+        ("bzip2.zip", lambda: unusually_packed(zipfile.ZIP_BZIP2), "send a zip with deflate"),
+        ("lzma.zip", lambda: unusually_packed(zipfile.ZIP_LZMA), "send a zip with deflate"),
+        ("nameless.zip", lambda: zipped({"a": b""}).replace(b"\x01\x00\x00\x00a", b"\x00" * 5), "damaged"),
+        ("back.tar.gz", stepping_back, "damaged"),
+        ("name.tar.gz", lambda: gzip.compress(header("x", 2**30, tarfile.GNUTYPE_LONGNAME)), "damaged"),
+        ("holes.tar", lambda: header("x", 2**33, tarfile.GNUTYPE_SPARSE), "without --sparse"),
+        ("holes.tar.gz", lambda: with_extended_header(b"22 GNU.sparse.major=1\n"), "without --sparse"),
+        ("far.tar", lambda: header("x", 2**33, tarfile.REGTYPE), "unpacks to too much"),
+        ("twice.tar.gz", lambda: gzip.compress(climbing()), "damaged"),
+        ("parts.tar.gz", lambda: gzip.compress(b"") * 1_000, "damaged"),
+        ("a.tar.xz", lambda: b"\xfd7zXZ\0", "zip or tar.gz"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_the_remedy(
@@ -115,6 +223,44 @@ def test_what_cannot_be_read_is_refused_with_the_remedy(
 ) -> None:
     with pytest.raises(UnreadableUpload, match=why):
         from_upload(name, make())
+
+
+@pytest.mark.parametrize("records", [b"1" * 1_900_000, b"5 a=\n" * 300_000, b"18 size=999999999\n"])
+def test_what_an_extended_header_of_a_tar_claims_costs_nothing(records: bytes) -> None:
+    with hostile.bounded(seconds=10):
+        assert set(from_upload("a.tar.gz", with_extended_header(records)).files) == {"a.py"}
+
+
+@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
+def test_long_names_of_a_tar_are_whole(form: int) -> None:
+    names = [f"{'ö' * 80}/a.py", "b.py", f"{'c' * 200}/c.yaml"]
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz", format=form) as archive:
+        for name in names:
+            member = tarfile.TarInfo(name)
+            member.size, member.mtime = 5, 1.5
+            archive.addfile(member, io.BytesIO(b"x = 1"))
+    assert list(from_upload("a.tgz", out.getvalue()).files) == names
+
+
+def test_what_is_left_out_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    unpacked: list[str] = []
+    read = zipfile.ZipFile.read
+    monkeypatch.setattr(
+        zipfile.ZipFile,
+        "read",
+        lambda archive, member: unpacked.append(member.filename) or read(archive, member),
+    )
+    others = {"big.py": bytes(LARGEST_FILE + 1), ".env": b"A=1", "in.zip": b"", "id_rsa": b"", "w.bin": b"\0"}
+    found = from_upload("a.zip", zipped({**others, "t.py": b"x = 1"}))
+    assert (unpacked, list(found.files)) == (["w.bin", "t.py"], ["t.py"])
+
+
+@pytest.mark.parametrize("piece", ["eyJ", "token=", "sk-", "hf_", 'key="', "a.eyJ"])
+def test_texts_that_nearly_hold_secrets_cost_little(piece: str) -> None:
+    text = piece * (LARGEST_NOTEBOOK // len(piece) - 1)
+    with hostile.bounded(seconds=10):
+        from_upload("a.ipynb", text.encode())
 
 
 def test_a_large_notebook_is_left_out_unread() -> None:
@@ -192,6 +338,28 @@ def test_hostile_scripts_cost_little(text: str) -> None:
 )
 def test_hostile_commands_cost_little(line: str) -> None:
     read(Tree({"t.py": "x = 1"}, line))
+
+
+@pytest.mark.parametrize(
+    "text", ["lr = 1\n" * 20_000 + "f(lr=lr)\n" * 5_000, "d = {'a': 1}\nx = d['a']\n" * 7_000]
+)
+def test_names_that_are_set_and_used_often_cost_little(text: str) -> None:
+    with hostile.bounded(seconds=60):
+        read(Tree({"t.py": text}, "python t.py"))
+
+
+def test_very_many_names_of_files_cost_little() -> None:
+    files = {f"d{at}/c.yaml": "a: 1" for at in range(2_000)}
+    command = "python t.py " + " ".join(f"{at}.yaml" for at in range(5_000))
+    with hostile.bounded(seconds=10):
+        read(Tree({**files, "t.py": "x = 1", "a.sh": command}, "bash a.sh"))
+
+
+def test_files_that_are_named_beyond_the_bound_are_told() -> None:
+    files = {f"c{at}.yaml": f"[{'x,' * 70_000}]" for at in range(40)}
+    reading = read(Tree({**files, "t.py": "x = 1"}, f"python t.py {' '.join(files)}"))
+    assert len(reading.unreadable) == len(files) - MOST_PARSED // 140_000
+    assert all("300,000 characters" in why for why in reading.unreadable.values())
 
 
 CYCLES = {

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 from knowledge.reading.reader import read
+from knowledge.reading.syntax import notebooks
 from knowledge.reading.types import Location, Tree
+from tests.harness import hostile
 
 CELLS = [
     {"cell_type": "markdown", "source": ["learning_rate = 1\n"]},
@@ -33,3 +35,11 @@ def test_values_stand_on_the_lines_of_the_file() -> None:
 
 def test_what_is_no_notebook_is_named() -> None:
     assert set(read(Tree({"n.ipynb": "[1, 2]"})).unreadable) == {"n.ipynb"}
+
+
+def test_sources_that_do_not_stand_in_the_file_as_they_are_cost_little() -> None:
+    """Letters in another spelling of JSON are found on no line, and each was sought on thousands."""
+    cells = [{"cell_type": "code", "source": [f"é = {at}\n" for at in range(40_000)]}]
+    text = json.dumps({"cells": cells}, indent=1).replace("\\u00e9", "\\u00E9")
+    with hostile.bounded(seconds=20):
+        assert notebooks.parse(text).python.count("é") == 40_000

@@ -22,6 +22,7 @@ from tests.knowledge.reading.test_manifest import (
     bomb,
     climbing,
     encrypted,
+    listed_often,
     tar_bomb,
     zipped,
 )
@@ -48,6 +49,8 @@ REFUSED: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "encrypted": ("secret.zip", encrypted, "encrypted; send one without a password"),
     "climbing tar": ("up.tar.gz", climbing, "unsafe path"),
     "climbing zip": ("up.zip", climbing_zip, "unsafe path"),
+    "one member 3,000 times": ("often.zip", lambda: listed_often(3_000, 1_999_990), "unpacks to too much"),
+    "one member twice": ("twice.zip", lambda: listed_often(2, 1_000), "Members of the archive overlap"),
     "another archive": ("a.7z", lambda: b"7z", "send a zip or tar.gz"),
     "half an archive": (
         "half.zip",
