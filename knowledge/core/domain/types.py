@@ -13,6 +13,7 @@ from typing import Any
 
 from knowledge.core.domain.cost import balanced
 from knowledge.core.domain.offline_node import OfflineNode
+from knowledge.core.domain.software import spelled
 from knowledge.core.records import record
 
 FREE = 1e-12  # what a GPU-second without a price counts for beside money: less than any that has one
@@ -83,6 +84,10 @@ class Config:
     network: str | None = None
     software: str | None = None
     run_protocol: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.software is not None:
+            object.__setattr__(self, "software", spelled(self.software))
 
     @property
     def effective_batch_size(self) -> int:
