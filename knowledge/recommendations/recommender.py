@@ -35,7 +35,7 @@ from knowledge.core.explain.memory_savings import memory_savings
 from knowledge.core.explain.trade import trade
 from knowledge.core.predict.memory_parts import memory_parts
 from knowledge.core.predict.predictor import LearnedPredictor
-from knowledge.core.recommend import defaults, objectives
+from knowledge.core.recommend import borrowed_facts, defaults, objectives
 from knowledge.core.recommend.search import Search, values
 from knowledge.core.recommend.submit_defaults import Request, choose_submit_values
 from knowledge.models import Execution
@@ -43,6 +43,11 @@ from knowledge.predictors.loaded_predictor import predictor_before, predictor_fo
 from knowledge.selectors import KnowledgeState
 
 log = logging.getLogger(__name__)
+
+
+def _told(options: tuple[Option, ...], request: Request) -> tuple[Option, ...]:
+    """The options as they are told: those from borrowed facts are less sure."""
+    return borrowed_facts.widened(options) if request.lender else options
 
 
 class RecommendationFailed(RuntimeError):
@@ -122,7 +127,7 @@ class Recommender:
         """
         request = self._request(model, fixed, workload)
         choices, found = self._search.choose(request)
-        found = objectives.ranked(found, goal, deadline_s, budget)
+        found = objectives.ranked(_told(found, request), goal, deadline_s, budget)
         bound = values(choices)
         best = found[0] if found else None
         return Recommendation(
@@ -152,7 +157,7 @@ class Recommender:
         choices, _ = self._search.choose(request)
         batch = choices["effective_batch_size"].value
         whole = replace(request, fixed={**fixed, "effective_batch_size": batch})
-        return feasibility.check(whole, lambda one: self._search.choose(one)[1])
+        return feasibility.check(whole, lambda one: _told(self._search.choose(one)[1], one))
 
     @_edge("options")
     def options(
@@ -179,7 +184,7 @@ class Recommender:
             found = self._search.options(request, bound)
         else:
             found = self._search.predicted(request, bound, less_memory_than)
-        return objectives.ranked(found, goal, deadline_s, budget)
+        return objectives.ranked(_told(found, request), goal, deadline_s, budget)
 
     def default_options(
         self, *, model: str, bound: Mapping[str, Any], fixed: Mapping[str, Any], workload: Workload
@@ -241,15 +246,15 @@ class Recommender:
     def _request(self, model: str, fixed: Mapping[str, Any], data: Workload) -> Request:
         """Build the request of a model, the fixed values and the data.
 
-        Local directories and hub ids may be outside the catalogue; a plain name may not.
+        Local directories and hub ids may be outside the catalogue; a plain name may not. Those that state
+        their size borrow the facts of the nearest model.
         """
         known = self._knowing(model)
-        try:
+        if "/" not in model:
             return Request(model, known.model(model), fixed, data, self.inventory, known)
-        except UnknownModel:
-            if "/" in model:
-                return Request(model, None, fixed, data, self.inventory, known)
-            raise
+        if lender := borrowed_facts.stand_in(model, known):
+            known = borrowed_facts.with_borrowed(known, model, lender)
+        return Request(model, known.known_model(model), fixed, data, self.inventory, known, lender)
 
     def _unpredicted(self, model: str, fixed: Mapping[str, Any], data: Workload) -> Request:
         """The request as if nothing were known of the model's speed and memory."""

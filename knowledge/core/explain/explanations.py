@@ -119,6 +119,11 @@ def notes(
     if not options:
         return (why_nothing_fits(request, bound, space), WAITS, *away)
     found = [*away]
+    if request.lender:
+        found.append(
+            f"{request.model_name} is not in the catalogue: all figures are of {request.lender}, the most alike"
+            " in size, and less sure."
+        )
     if options[0].source is Source.DEFAULT:
         lacking = f"GPU {options[0].gpu_model}" if request.model else f"model {request.model_name}"
         found.append(f"The {lacking} is not in the catalogue: time, memory and cost are unknown.")

@@ -40,6 +40,7 @@ class Request:
     It has a model (None: not in the catalogue), the values that a user fixed, data and GPUs.
 
     catalogue: facts for names, of GPUs as the inventory has them. Requests that are compared share it.
+    lender: the catalogue's model whose facts the model has borrowed; empty if they are its own.
     """
 
     model_name: str
@@ -48,6 +49,7 @@ class Request:
     data: Workload
     inventory: Inventory
     catalogue: Catalogue = field(compare=False)
+    lender: str = ""
 
     @property
     def pools(self) -> tuple[GpuPool, ...]:

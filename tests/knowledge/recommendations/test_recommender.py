@@ -212,6 +212,29 @@ def test_an_unknown_hub_model_gets_stated_defaults() -> None:
     assert "not in the catalogue" in found.notes[0]
 
 
+@pytest.mark.parametrize("name", ["acme/thing-12b", "random/acme/thing-12b", "/srv/models/thing-12b"])
+def test_a_model_of_which_only_the_size_is_known_is_predicted_with_wider_intervals(name: str) -> None:
+    found = ask(name)
+    same = ask(found.notes[0].partition("all figures are of ")[2].partition(",")[0])
+    assert found.best.source is not Source.DEFAULT
+    assert "is not in the catalogue: all figures are of" in found.notes[0]
+    assert found.best.peak_memory_bytes.value == pytest.approx(same.best.peak_memory_bytes.value, rel=0.05)
+    assert found.best.peak_memory_bytes.value > 20 * GIB
+    for mine, theirs in (
+        (found.best.peak_memory_bytes, same.best.peak_memory_bytes),
+        (found.best.tokens_per_second, same.best.tokens_per_second),
+        (found.best.duration_s, same.best.duration_s),
+    ):
+        assert mine.low / mine.value < theirs.low / theirs.value
+        assert mine.high / mine.value > theirs.high / theirs.value
+    assert found.best.p_valid <= same.best.p_valid
+    assert found.best.outside
+
+
+def test_a_name_without_a_size_borrows_nothing() -> None:
+    assert ask("acme/thing").best.source is Source.DEFAULT
+
+
 def test_a_mistyped_name_is_refused_with_suggestions() -> None:
     with pytest.raises(UnknownModel, match="Meta-Llama-3-8B"):
         ask("lama3-8b")

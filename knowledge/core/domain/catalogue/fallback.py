@@ -71,9 +71,9 @@ def model_like(name: str, catalogue: Catalogue) -> Model:
 
 
 def parameters_of(name: str) -> float | None:
-    """Parameters that a name such as `acme-7b-chat` states; None if it states none."""
-    found = SIZE.findall(name.lower())
-    return float(found[-1][0]) * {"b": 1e9, "m": 1e6}[found[-1][1]] or None if found else None
+    """Parameters that a name such as `acme-7b-chat` states, the largest of several; None if it states none."""
+    stated = [float(number) * {"b": 1e9, "m": 1e6}[unit] for number, unit in SIZE.findall(name.lower())]
+    return max(stated, default=0.0) or None
 
 
 def gpu_like(name: str, catalogue: Catalogue) -> GpuModel:
