@@ -36,9 +36,15 @@ def with_parameters(page: str) -> str:
     return _with_table(page, head, (_param(name, param) for name, param in SFT.params.items()))
 
 
+def with_constants(page: str) -> str:
+    """The page with one row for each constant of the recipe in its table."""
+    rows = ((f"`{name}`", f"`{one.value}`", one.help) for name, one in SFT.constants.items())
+    return _with_table(page, ("constant", "value", "what it is"), rows)
+
+
 def with_tables(page: str) -> str:
     """The page of the training process with all of its tables."""
-    return with_parameters(with_step_metrics(page))
+    return with_constants(with_parameters(with_step_metrics(page)))
 
 
 def _with_table(page: str, head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:

@@ -91,6 +91,14 @@ def _shown(bound: float | None) -> str:
     return f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
 
 
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value that every training of a recipe has, shown beside those that a person may set."""
+
+    value: Any
+    help: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """One kind of training.
@@ -101,6 +109,7 @@ class Recipe:
     name: str
     entry: str
     params: Mapping[str, Param]
+    constants: Mapping[str, Constant] = field(default_factory=dict)
 
     def clean(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Return the given values, checked one by one and against each other.
@@ -293,6 +302,16 @@ SFT = Recipe(
                 "fsdp": "The model is split across the GPUs, so each one needs less memory.",
             },
         ),
+    },
+    constants={
+        "optimizer": Constant("adamw", "The optimiser of all weights that learn."),
+        "adam_beta1": Constant(0.9, "Decay of its mean of gradients."),
+        "adam_beta2": Constant(0.999, "Decay of its mean of their squares."),
+        "weight_decay": Constant(0.0, "Nothing pulls weights towards zero."),
+        "lr_schedule": Constant("linear", "The learning rate falls to zero at the last step."),
+        "warmup_share": Constant(0.03, "Share of the steps in which the learning rate rises to its peak."),
+        "clip_norm": Constant(1.0, "Longer gradients are cut to this L2 norm."),
+        "lora_dropout": Constant(0.0, "Adapters see all of their input."),
     },
 )
 

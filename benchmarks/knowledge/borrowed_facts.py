@@ -1,8 +1,8 @@
 """How far off the facts of the model nearest in size are: `python -m benchmarks.knowledge.borrowed_facts`.
 
 Each model of the catalogue whose name states its size is predicted by physics twice on an H100: with its own
-facts, and with those that it would borrow if no model of its architecture were known. Printed are quantiles of
-the differences in ln; `knowledge/core/recommend/borrowed_facts.py` takes the four fifths.
+facts, and with those that it would borrow if no model of its architecture were known. Printed are quantiles
+of the differences in ln; `knowledge/core/recommend/borrowed_facts.py` takes the four fifths.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def differences(catalogue: Catalogue) -> Iterator[tuple[float, float]]:
     for model in catalogue.shipped_models:
         if model.model_name.startswith("builtin/") or parameters_of(model.model_name) is None:
             continue
-        others = {name: one for name, one in catalogue.models.items() if one.architecture != model.architecture}
+        others = {
+            name: one for name, one in catalogue.models.items() if one.architecture != model.architecture
+        }
         lender = model_like(model.model_name, replace(catalogue, models=others))
         for method, tokens in product(("lora", "qlora", "full"), (512, 4096)):
             configs = [

@@ -2,7 +2,7 @@
 
 Between steps it evaluates, writes checkpoints and obeys stop requests. The loss is the mean
 over all trained tokens of the effective batch, whatever its split into processes and
-micro-batches. Gradients are clipped at a norm of 1; AdamW has no weight decay.
+micro-batches.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import torch
 
 from trainer import checkpoint
 from trainer.protocol import ReportKind, Spec, to_json
+from trainer.recipes import SFT
 from trainer.train import checkpoint_state
 from trainer.train.data import Batch, Sample, collate
 from trainer.train.distributed.process_group import World, gradients_stay_local
@@ -28,7 +29,6 @@ from trainer.train.memory import peak_bytes
 from trainer.train.plan import StepPlan
 from trainer.train.settings import TrainingSpec
 
-_CLIP = 1.0
 LOOK_EVERY_S = 5.0  # within a step that takes longer; several processes must talk to look
 _TRAINED_PER_SAVED = 10.0  # seconds between checkpoints for each second that the last one took
 
@@ -143,7 +143,9 @@ class Loop:
                 self.scaler.scale(part * self.world.size).backward()
         self.scaler.unscale_(self.optimizer)
         learning = [weight for _, weight in checkpoint_state.trainable(self.model)]
-        norm = float(checkpoint_state.whole(torch.nn.utils.clip_grad_norm_(learning, _CLIP)))
+        norm = float(
+            checkpoint_state.whole(torch.nn.utils.clip_grad_norm_(learning, SFT.constants["clip_norm"].value))
+        )
         if not self.scaler.is_enabled():  # which leaves such a step out
             self._reject_not_finite(norm)
         self.scaler.step(self.optimizer)

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from trainer.recipes import SFT
+
 _COUNTED_ROWS = 2_000_000
 
 
@@ -86,8 +88,8 @@ class StepPlan:
         return (step + 1) * self.batch // rows > step * self.batch // rows
 
     def learning_rate(self, step: int, peak: float) -> float:
-        """Linear warm-up over 3 % of the steps, then linear decay towards zero."""
-        warm_up = math.ceil(0.03 * self.steps)
+        """Linear warm-up over a share of the steps, then linear decay towards zero."""
+        warm_up = math.ceil(SFT.constants["warmup_share"].value * self.steps)
         if step < warm_up:
             return peak * (step + 1) / warm_up
         return peak * (self.steps - step) / (self.steps - warm_up)

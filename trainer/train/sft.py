@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from trainer.protocol import ReportKind
+from trainer.recipes import SFT
 from trainer.train import checkpoint_state, output
 from trainer.train.base.attention import choose_plans
 from trainer.train.base.models import Loaded, load, locate
@@ -52,7 +53,7 @@ def _prepare(
     order: TrainingSpec, world: World, source: str, journal: Journal, measured: RunFigures, stop: StopRequest
 ) -> tuple[Loop, Loaded]:
     """Model, data and optimiser, where a checkpoint left them if there is one."""
-    settings = order.settings
+    settings, constants = order.settings, SFT.constants
     journal.say(f"loading {order.spec.model}")  # the last line where a hub never answers
     base = load(order, world, source)
     model, tokenizer = base.model, base.tokenizer
@@ -79,7 +80,10 @@ def _prepare(
         forward=loss if is_sharded(order, world) else replicate(loss, world),
         # fused: without temporary copies of all that learns, which cost GPUs as much memory as the weights
         optimizer=torch.optim.AdamW(
-            [weight for _, weight in checkpoint_state.trainable(model)], weight_decay=0.0, fused=True
+            [weight for _, weight in checkpoint_state.trainable(model)],
+            betas=(constants["adam_beta1"].value, constants["adam_beta2"].value),
+            weight_decay=constants["weight_decay"].value,
+            fused=True,
         ),
         scaler=torch.amp.GradScaler(world.device.type, enabled=settings.precision == "float16"),
         plan=plan,

@@ -8,15 +8,14 @@ from functools import lru_cache
 # The names that formulas ask for; any of `-`, `_`, a space or nothing may join their parts.
 NAMES = ("LitGPT", "fms-hf-tuning", "fms-acceleration", "bitsandbytes", "transformers", "peft", "TRL")
 PARTS = {"LitGPT": "lit gpt", "bitsandbytes": "bits and bytes"}
-SPELLINGS = tuple(
-    (
-        name,
-        re.compile(
-            rf"(?<![a-z0-9]){re.sub(r'[ -]', '[ _-]?', PARTS.get(name, name))}(?![a-z])[ =@:_-]*(v?(?=\d))?", re.I
-        ),
-    )
-    for name in NAMES
-)
+
+
+def _spelling(name: str) -> re.Pattern[str]:
+    parts = re.sub(r"[ -]", "[ _-]?", PARTS.get(name, name))
+    return re.compile(rf"(?<![a-z0-9]){parts}(?![a-z])[ =@:_-]*(v?(?=\d))?", re.I)
+
+
+SPELLINGS = tuple((name, _spelling(name)) for name in NAMES)
 
 
 @lru_cache(maxsize=1024)

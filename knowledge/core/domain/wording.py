@@ -15,6 +15,11 @@ LABELS = {
     "effective_batch_size": "Effective batch size",
     "lora_r": "LoRA rank",
     "target_modules": "Adapted layers",
+    "adam_beta1": "Adam β1",
+    "adam_beta2": "Adam β2",
+    "lr_schedule": "Learning rate schedule",
+    "warmup_share": "Warm-up",
+    "clip_norm": "Gradient clipping",
     "prompt_completion": "Prompt and completion",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from knowledge.core.domain import config_space
+from knowledge.core.domain import config_space, method_support
 from knowledge.core.domain.catalogue import GIB
 from knowledge.core.domain.types import Choice, Goal, Option, Source, all_priced
 from knowledge.core.domain.wording import counted, money, rough_time
@@ -31,15 +31,16 @@ def dispatch_choices(request: Request, options: tuple[Option, ...]) -> dict[str,
             chosen[name] = Choice(value=None, by="default", reason="Chosen when a suitable node is free.")
         else:
             by = "default" if best.source is Source.DEFAULT else "recommended"
-            chosen[name] = Choice(
-                value=getattr(best.config, name), by=by, reason=_reason(name, best, options)
-            )
+            reason = _reason(name, best, options, request)
+            chosen[name] = Choice(value=getattr(best.config, name), by=by, reason=reason)
     return chosen
 
 
-def _reason(name: str, best: Option, options: tuple[Option, ...]) -> str:
+def _reason(name: str, best: Option, options: tuple[Option, ...], request: Request) -> str:
     if best.source is Source.DEFAULT:
         return "A default; speed and memory cannot be predicted here."
+    if name in ("gpu_model", "number_gpus") and (only := _only(name, best, request)):
+        return only
     compared = {
         "gpu_model": _gpu_model,
         "number_gpus": _number_gpus,
@@ -48,6 +49,22 @@ def _reason(name: str, best: Option, options: tuple[Option, ...]) -> str:
         "gradient_accumulation_steps": _accumulation,
     }
     return compared[name](best, options) if name in compared else _of_value(name, best)
+
+
+def _only(name: str, best: Option, request: Request) -> str:
+    """Say that the nodes offer no other; empty where they do."""
+    if name == "gpu_model":
+        models = {pool.gpu_model for pool in request.pools}
+        return f"The nodes here offer {best.gpu_model} alone." if len(models) == 1 else ""
+    counts = {
+        gpus
+        for pool in request.pools
+        if pool.gpu_model == best.gpu_model
+        for _, gpus in config_space.open_bundles(
+            method_support.node_sizes(pool, best.config.method), {}, request.inventory.max_nodes
+        )
+    }
+    return "The nodes here can give one job no other number of GPUs." if len(counts) == 1 else ""
 
 
 def _gpu_model(best: Option, options: tuple[Option, ...]) -> str:
@@ -121,8 +138,8 @@ def notes(
     found = [*away]
     if request.lender:
         found.append(
-            f"{request.model_name} is not in the catalogue: all figures are of {request.lender}, the most alike"
-            " in size, and less sure."
+            f"{request.model_name} is not in the catalogue: all figures are of {request.lender}, the most"
+            " alike in size, and less sure."
         )
     if options[0].source is Source.DEFAULT:
         lacking = f"GPU {options[0].gpu_model}" if request.model else f"model {request.model_name}"

@@ -152,7 +152,7 @@ def _needed_bytes(found: Candidates, catalogue: Catalogue) -> float | None:
     """
     if not len(found):
         return None
-    return float(np.min(cost_model.MEMORY_MARGIN * cost_model.memory(found.columns(catalogue)).total))
+    return float(np.min(cost_model.MEMORY_MARGIN * cost_model.needed(found.columns(catalogue))))
 
 
 def _either(names: list[str]) -> str:

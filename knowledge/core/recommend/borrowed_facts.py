@@ -9,14 +9,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.catalogue.fallback import model_like, parameters_of
 from knowledge.core.domain.types import Interval, Option
 from knowledge.core.predict.base import fit_probability
 from trainer.protocol import RANDOM_MODEL
 
-# Four fifths of the differences in ln between physics of a catalogued model and of the one that would stand in
-# for it, were its whole architecture unknown: benchmarks/knowledge/borrowed_facts.py.
+# Four fifths of the differences in ln between physics of a catalogued model and of the one that would stand
+# in for it, were its whole architecture unknown: benchmarks/knowledge/borrowed_facts.py.
 PEAK_WIDTH, RATE_WIDTH = 0.20, 0.28
 
 
@@ -56,7 +58,7 @@ def _chance(option: Option) -> float:
     if not option.gpu_memory_bytes or not option.peak_memory_bytes.value:
         return 1.0
     room = option.gpu_memory_bytes / option.peak_memory_bytes.value
-    return float(fit_probability(room, math.exp(PEAK_WIDTH)))
+    return float(fit_probability(np.array(room), math.exp(PEAK_WIDTH)))
 
 
 def _wider(interval: Interval, width: float) -> Interval:
@@ -65,4 +67,6 @@ def _wider(interval: Interval, width: float) -> Interval:
     if not value:
         return interval
     low, high = (abs(math.log(bound / value)) if bound else 0.0 for bound in (interval.low, interval.high))
-    return Interval(value, value / math.exp(math.hypot(low, width)), value * math.exp(math.hypot(high, width)))
+    return Interval(
+        value, value / math.exp(math.hypot(low, width)), value * math.exp(math.hypot(high, width))
+    )

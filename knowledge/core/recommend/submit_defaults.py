@@ -30,6 +30,10 @@ LEARNING_RATES = {"lora": 2e-4, "qlora": 2e-4, "full": 2e-5}
 UNTRAINED_LEARNING_RATE = 2e-3
 INDEPENDENT = frozenset({"learning_rate", "seed"})  # neither figures nor other values depend on these
 UNSTATED_CONTEXT, UNKNOWN_CONTEXT = 2048, 4096  # of models that state none, and that nobody knows
+ALL_LAYERS_LEARN = "Adapters on all linear layers learn the most."
+EXPERTS_GET_NONE = (
+    "Adapters on all linear layers outside of the experts learn the most; experts themselves get none."
+)
 SEED = "A fixed seed makes the run repeatable."
 
 
@@ -239,11 +243,12 @@ def _lora(method: str, request: Request) -> dict[str, Choice]:
         none = Choice(value=None, by="default", reason="Full fine-tuning has no adapter.")
         return dict.fromkeys(("lora_r", "lora_alpha", "target_modules"), none)
     rank = request.fixed.get("lora_r", 16)
+    experts = request.model is not None and bool(request.model.experts)
     return {
         "lora_r": Choice(value=16, by="default", reason="Rank 16 is enough for most tasks."),
         "lora_alpha": Choice(value=2 * rank, by="default", reason=f"Twice the rank ({rank}), as is usual."),
         "target_modules": Choice(
-            value=ALL_LINEAR, by="default", reason="Adapters on all linear layers learn the most."
+            value=ALL_LINEAR, by="default", reason=EXPERTS_GET_NONE if experts else ALL_LAYERS_LEARN
         ),
     }
 

@@ -45,8 +45,18 @@ class MemorySavingOut(serializers.Serializer[Any]):
     saved_bytes = serializers.FloatField(help_text="Peak bytes of one GPU that the changes save.")
 
 
+class ConstantOut(serializers.Serializer[Any]):
+    """A setting that nobody chooses."""
+
+    value = serializers.JSONField()
+    help = serializers.CharField()
+
+
 class RecommendationOut(serializers.Serializer[Any]):
     params = serializers.DictField(child=ChoiceOut())
+    constants = serializers.DictField(
+        child=ConstantOut(), help_text="Settings that nobody chooses: the same in every training."
+    )
     options = OptionOut(many=True, help_text="Best first; empty while no node could run the job.")
     pareto = serializers.ListField(
         child=serializers.CharField(),

@@ -26,6 +26,7 @@ from scheduler.models import Node
 from scheduler.models.ids import ARRAY_ID, JOB_ID
 from scheduler.selectors import nodes
 from scheduler.states import WaitState
+from trainer.recipes import RECIPES, SFT
 
 register = template.Library()
 IDS_APART = re.compile(f"({JOB_ID.pattern}|{ARRAY_ID.pattern})")
@@ -130,6 +131,12 @@ def percent(share: float | None) -> str:
 def words(name: str) -> str:
     """A parameter's name as a label: `lora_r` becomes `LoRA rank`."""
     return label(name)
+
+
+@register.inclusion_tag("jobs/constants.html")
+def training_constants(recipe: str = SFT.name) -> dict[str, Any]:
+    """The settings that nobody chooses, as they are in every training of a recipe."""
+    return {"constants": RECIPES[recipe].constants}
 
 
 @register.filter

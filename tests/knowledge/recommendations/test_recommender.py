@@ -231,6 +231,28 @@ def test_a_model_of_which_only_the_size_is_known_is_predicted_with_wider_interva
     assert found.best.outside
 
 
+def test_a_peak_of_what_probably_runs_is_within_its_gpu() -> None:
+    asked = 0
+    for model in (LLAMA, "Qwen/Qwen2.5-32B", "google/gemma-2-9b"):
+        for method in ("lora", "full"):
+            for tokens in (2048, 8192):
+                for option in ask(model, method=method, tokens_per_sample=tokens).options:
+                    asked += 1
+                    peak, capacity = option.peak_memory_bytes, option.gpu_memory_bytes
+                    assert option.p_valid < 0.5 or max(peak.value, peak.high) <= capacity
+    assert asked > 20
+
+
+def test_reasons_say_what_is_true_of_these_nodes() -> None:
+    alone = Inventory(pools=(GpuPool(gpu_model="A100-SXM4-80GB", node_sizes=(1,), memory_bytes=80 * GIB),))
+    chosen = ask(inventory=alone).chosen
+    assert chosen["number_gpus"].reason == "The nodes here can give one job no other number of GPUs."
+    assert chosen["gpu_model"].reason == "The nodes here offer A100-SXM4-80GB alone."
+    assert "experts" not in chosen["target_modules"].reason
+    mixture = ask("mistralai/Mixtral-8x7B-v0.1").chosen
+    assert "experts themselves get none" in mixture["target_modules"].reason
+
+
 def test_a_name_without_a_size_borrows_nothing() -> None:
     assert ask("acme/thing").best.source is Source.DEFAULT
 

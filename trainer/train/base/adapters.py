@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from trainer.architectures import number_of_experts
-from trainer.recipes import ALL_LINEAR, ATTENTION
+from trainer.recipes import ALL_LINEAR, ATTENTION, SFT
 from trainer.train.base.probe import Reach
 from trainer.train.errors import TrainError
 from trainer.train.settings import TrainingSpec
@@ -57,7 +57,7 @@ def with_adapter(model: Any, order: TrainingSpec, reach: Reach | None) -> Any:
     config = LoraConfig(
         r=settings.lora_r,
         lora_alpha=settings.lora_alpha,
-        lora_dropout=0.0,
+        lora_dropout=SFT.constants["lora_dropout"].value,
         target_modules=adapted_layers,
         task_type="CAUSAL_LM",
     )

@@ -71,7 +71,10 @@ def model_like(name: str, catalogue: Catalogue) -> Model:
 
 
 def parameters_of(name: str) -> float | None:
-    """Parameters that a name such as `acme-7b-chat` states, the largest of several; None if it states none."""
+    """Parameters that a name such as `acme-7b-chat` states, or None.
+
+    The largest number counts, as mixtures state their active ones as well.
+    """
     stated = [float(number) * {"b": 1e9, "m": 1e6}[unit] for number, unit in SIZE.findall(name.lower())]
     return max(stated, default=0.0) or None
 

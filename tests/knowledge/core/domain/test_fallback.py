@@ -14,7 +14,14 @@ NEAREST = nearest_catalogue(CATALOGUE)
 
 @pytest.mark.parametrize(
     ("name", "parameters"),
-    [("acme-7b-chat", 7e9), ("acme/smol-270M", 270e6), ("new-1.8b", 1.8e9), ("moe-8x7b", None), ("moe-7b-1b-active", 7e9), ("x", None)],
+    [
+        ("acme-7b-chat", 7e9),
+        ("acme/smol-270M", 270e6),
+        ("new-1.8b", 1.8e9),
+        ("moe-8x7b", None),
+        ("moe-7b-1b-active", 7e9),
+        ("x", None),
+    ],
 )
 def test_a_name_states_its_size(name: str, parameters: float | None) -> None:
     assert parameters_of(name) == pytest.approx(parameters)

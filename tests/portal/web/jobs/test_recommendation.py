@@ -85,7 +85,13 @@ def test_no_report_without_a_file_of_mine(browser: Client, value: str) -> None:
 def test_the_recommendation_is_shown_with_reasons(browser: Client, data_file: DatasetFile) -> None:
     world.fake_node()
     shown = recommendation(browser, data_file)
-    for expected in ("Peak memory per GPU", "Chance to run", "Learning rate", "Evidence"):
+    for expected in (
+        "Peak memory per GPU",
+        "Chance to run",
+        "Learning rate",
+        "Evidence",
+        "Gradient clipping",
+    ):
         assert expected in shown
     assert ">Cost" not in shown
 
