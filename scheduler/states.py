@@ -153,6 +153,7 @@ class NodeEventKind(StrEnum):
     KIND = "kind"
     WITHDRAWN = "withdrawn"  # its provider said that it takes it back
     KEPT = "kept"  # and then that it does not
+    GPUS = "gpus"  # others of them are in place, or one is another node's now
     REMOVED = "removed"
 
 
@@ -168,9 +169,13 @@ class Block(StrEnum):
     IDENTITY = "identity"  # two agents speak for one node
     UNCONFIRMED = "unconfirmed-stop"
     CHANGED = "changed-gpus"
+    SHARED = "shared-gpus"  # another node offers one of them
 
 
-STANDING = frozenset({Block.CHANGED})  # an administrator alone ends them
+# They last, through silence and other blocks, until the node's GPUs are in order.
+STANDING = frozenset({Block.CHANGED, Block.SHARED})
+# The node itself ends them, by what it reports.
+ENDED_BY_REPORT = STANDING | {Block.UNCONFIRMED}
 
 N = NodeState
 NODE_TRANSITIONS: dict[NodeState, frozenset[NodeState]] = {

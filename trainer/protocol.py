@@ -193,7 +193,9 @@ class ClaimState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sync:
-    """Heartbeat, reports and question in one. `facts` only when they changed.
+    """Heartbeat, reports and question in one.
+
+    `facts` with the first message of each start, and when they changed.
 
     `boot_id` names a start of the agent, `seq` rises with what that says; 0 from agents that do not count.
     withdraw_in_s: until the node's provider takes it back; None: no notice of that is there.

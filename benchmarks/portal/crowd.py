@@ -81,7 +81,13 @@ def _nodes(count: int, now: datetime) -> list[Gpu]:
     ]  # fmt: skip
     _insert(Node, nodes)
     gpus = [
-        Gpu(node=node, index=index, model=MODELS[number % len(MODELS)], memory_bytes=80 * 2**30)
+        Gpu(
+            node=node,
+            since=node.enrolled_at,
+            index=index,
+            model=MODELS[number % len(MODELS)],
+            memory_bytes=80 * 2**30,
+        )
         for number, node in enumerate(nodes)
         for index in range(GPUS_A_NODE)
     ]

@@ -24,7 +24,14 @@ class PresentNodes(models.Manager["Node"]):
         return super().get_queryset().filter(removed_at__isnull=True)
 
 
-class PresentGpus(models.Manager["Gpu"]):
+class InPlaceGpus(models.Manager["Gpu"]):
+    """The GPUs that their nodes have, or had until they were removed."""
+
+    def get_queryset(self) -> models.QuerySet[Gpu]:
+        return super().get_queryset().filter(gone_at__isnull=True)
+
+
+class PresentGpus(InPlaceGpus):
     """The GPUs of nodes that were not removed."""
 
     def get_queryset(self) -> models.QuerySet[Gpu]:
@@ -79,6 +86,8 @@ class Node(models.Model):
     # of its links by level (`LinkSpeed`), as it measured them, or why it could not
     link_speeds = models.JSONField(default=list, db_default=models.Value([], models.JSONField()))
     link_problem = models.CharField(max_length=500, blank=True, default="", db_default="")
+    # the newest facts while they name other GPUs than its rows; an administrator may take them over
+    other_facts = models.JSONField(null=True)
     enrolled_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     declines = models.JSONField(default=list)  # times of recent declined starts, seconds since the epoch
@@ -114,26 +123,39 @@ class Node(models.Model):
 
 
 class Gpu(models.Model):
-    """A GPU, or a slot of a CPU node (model `cpu`)."""
+    """A GPU, or a slot of a CPU node (model `cpu`).
+
+    `uuid` is what its node says of it, `device` the same while no other node may offer it. A GPU that its
+    node lost for good keeps its row, for the history of jobs; `node.gpus` are those that it has.
+    """
 
     node = models.ForeignKey(Node, models.CASCADE, related_name="gpus")
     index = models.IntegerField()
     model = models.CharField(max_length=100)
     memory_bytes = models.BigIntegerField()
     uuid = models.CharField(max_length=100, blank=True)
+    device = models.CharField(max_length=100, null=True, unique=True)
     peak_flops = models.FloatField(null=True)
     bandwidth_bytes_s = models.FloatField(null=True)
     links = models.JSONField(default=dict)
     site = models.JSONField(null=True)  # as `placed` reads it; null: it is unknown where it sits
     util = models.FloatField(null=True)
     memory_used_bytes = models.BigIntegerField(null=True)
+    since = models.DateTimeField()
+    gone_at = models.DateTimeField(null=True, blank=True)
 
     objects = models.Manager["Gpu"]()
+    in_place = InPlaceGpus()
     present = PresentGpus()
 
     class Meta:
         ordering = ["node", "index"]
-        constraints = [models.UniqueConstraint(fields=["node", "index"], name="one_gpu_per_index")]
+        default_manager_name = "in_place"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["node", "index"], condition=Q(gone_at__isnull=True), name="one_gpu_per_index"
+            )
+        ]
 
     @property
     def placed(self) -> GpuSite | None:

@@ -37,11 +37,11 @@ def all_nodes() -> QuerySet[Node]:
     held: the number of GPUs held; live_claims: its live claims.
     """
     allocations = Allocation.objects.filter(released_at__isnull=True)
-    gpus = Gpu.objects.annotate(held=Exists(allocations.filter(gpu=OuterRef("pk"))))
+    gpus = Gpu.in_place.annotate(held=Exists(allocations.filter(gpu=OuterRef("pk"))))
     live = Claim.objects.filter(attempt__ended_at__isnull=True).select_related("attempt__job")
     # Counted apart: a join would walk through all allocations there ever were.
     held = allocations.filter(gpu__node=OuterRef("pk")).order_by().values("gpu__node")
-    count = Gpu.objects.filter(node=OuterRef("pk")).order_by().values("node")
+    count = Gpu.in_place.filter(node=OuterRef("pk")).order_by().values("node")
     return (
         Node.present.select_related("state_by", "market")
         .annotate(
@@ -67,7 +67,7 @@ def matching(nodes: QuerySet[Node], *, text: str, gpu: str, state: str) -> Query
     if text:
         nodes = nodes.filter(Q(name__icontains=text) | Q(hostname__icontains=text) | Q(pk__icontains=text))
     if gpu:
-        nodes = nodes.filter(Exists(Gpu.objects.filter(node=OuterRef("pk"), model=gpu)))
+        nodes = nodes.filter(Exists(Gpu.in_place.filter(node=OuterRef("pk"), model=gpu)))
     return nodes.filter(state=state) if state else nodes
 
 

@@ -19,7 +19,7 @@ from scheduler.selectors.cluster.calibrations import open_calibrations
 from scheduler.selectors.files import deletable_files, jobs_that_need
 from scheduler.selectors.jobs import visible_jobs
 from scheduler.services.files.uploads import remove_content
-from scheduler.services.nodes.state import note_node
+from scheduler.services.nodes.events import note_node
 from scheduler.states import REMOVABLE, TERMINAL, NodeEventKind
 from trainer.protocol import RANDOM_MODEL
 

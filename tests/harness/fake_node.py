@@ -47,6 +47,12 @@ def facts(slots: int = 2, model: str = "cpu", memory_bytes: int = 8 << 30, **mor
     }
 
 
+def gpu_facts(*uuids: str, model: str = "NVIDIA A100-SXM4-80GB", **more: Any) -> dict[str, Any]:
+    """The facts of a node with these GPUs."""
+    gpu = {"model": model, "memory_bytes": 80 << 30}
+    return facts(**more) | {"gpus": [{"index": n, "uuid": uuid, **gpu} for n, uuid in enumerate(uuids)]}
+
+
 @dataclass
 class FakeNode:
     """`specs` and `seqs` are what a real agent keeps on its disk."""
@@ -59,10 +65,19 @@ class FakeNode:
     seqs: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def join(cls, join_token: str, *, name: str = "fake", heard: bool = True, **of_facts: Any) -> FakeNode:
+    def join(
+        cls,
+        join_token: str,
+        *,
+        name: str = "fake",
+        heard: bool = True,
+        uuids: Sequence[str] = (),
+        **of_facts: Any,
+    ) -> FakeNode:
         """Enrol through the endpoint; unless `heard`, nothing more is heard of it."""
         client = Client()
-        body = {"join_token": join_token, "protocol": PROTOCOL, "name": name, "facts": facts(**of_facts)}
+        said = gpu_facts(*uuids, **of_facts) if uuids else facts(**of_facts)
+        body = {"join_token": join_token, "protocol": PROTOCOL, "name": name, "facts": said}
         answer = client.post("/agent/v1/enrol", json.dumps(body), content_type="application/json")
         assert answer.status_code == 201, answer.content
         node = cls(client, answer.json()["node"], answer.json()["node_token"])

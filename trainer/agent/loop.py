@@ -76,6 +76,7 @@ class Agent:
             folder=folder, portal=portal, executor=executor, workshop=workshop, changed=self._wake.set
         )
         self._notice = notice
+        self._workshop = workshop
         self._slot_use = SlotUse(facts.gpus, has_gpus=workshop.has_gpus)
         self._boot_id, self._said = uuid.uuid4().hex, 0
         self._heard = time.monotonic()
@@ -215,6 +216,7 @@ class Agent:
             return
         self._facts_sent &= facts == self._facts
         self._facts = facts
+        self._workshop.gpus = self._slot_use.slots = facts.gpus  # a GPU that fell off changes their numbers
 
     def _shut_down(self) -> None:
         """Stop every training with a checkpoint, tell the portal, leave."""

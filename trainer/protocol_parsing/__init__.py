@@ -6,6 +6,7 @@ than the portal); missing or wrong ones raise `ProtocolError` with the field's p
 
 from trainer.protocol_parsing.facts import (
     MOST_GROUPS,
+    device_of,
     parse_facts,
     parse_link_tests,
     parse_site,
@@ -17,6 +18,7 @@ from trainer.protocol_parsing.replies import parse_reply, parse_spec
 
 __all__ = [
     "MOST_GROUPS",
+    "device_of",
     "parse_enrol",
     "parse_facts",
     "parse_file",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from trainer.message_reader import Reader, storable
@@ -10,6 +11,7 @@ from trainer.self_tests import LinkTest, SpeedRun, SpeedTest
 
 LEAST = 1e-9  # of figures above 0
 MOST_MODELS = 1024  # that lie on a node
+_NO_UUID = frozenset({"", "n/a", "[n/a]", "none", "null", "unknown", "unknown error", "[unknown error]"})
 MOST_GROUPS = 1024  # of GPUs in a node: sockets, NUMA nodes and so on are numbered below it
 
 
@@ -55,6 +57,7 @@ def parse_facts(raw: Any, path: str = "facts") -> NodeFacts:
         raise ProtocolError(
             f"{path}.gpus", "must list at least one GPU or slot, indices 0, 1, 2 ... in order"
         )
+    _refuse_twins(gpus, path)
     return NodeFacts(
         hostname=reader.text("hostname", limit=255),
         cores=reader.whole("cores", low=1, high=100_000),
@@ -71,6 +74,25 @@ def parse_facts(raw: Any, path: str = "facts") -> NodeFacts:
         market=storable(reader.text("market", "", limit=100)),
         held_models=_held_models(reader),
     )
+
+
+def device_of(uuid: str) -> str | None:
+    """Return what tells a GPU from all others; None where its driver does not say.
+
+    CPU slots have no UUID, and drivers of some virtual GPUs name none, or zeros. Slices of a GPU (MIG) have
+    UUIDs of their own.
+    """
+    name = uuid.strip().lower()
+    digits = name.removeprefix("mig-").removeprefix("gpu-")
+    return None if name in _NO_UUID or not digits.strip("0-") else name
+
+
+def _refuse_twins(gpus: Sequence[GpuFacts], path: str) -> None:
+    numbers: dict[str, int] = {}
+    for gpu in gpus:
+        device = device_of(gpu.uuid)
+        if device and numbers.setdefault(device, gpu.index) != gpu.index:
+            raise ProtocolError(f"{path}.gpus[{gpu.index}].uuid", f"is that of GPU {numbers[device]}, too")
 
 
 def _held_models(reader: Reader) -> tuple[str, ...] | None:

@@ -150,6 +150,13 @@ class DrainIn(ReasonIn):
     )
 
 
+class ResumeIn(ReasonIn):
+    take_over_gpus = StrictBoolean(
+        default=False,
+        help_text="The node has the GPUs that it reports now, where they are others than it joined with.",
+    )
+
+
 class JoinTokenIn(StrictSerializer):
     lifetime_s = WholeNumber(min_value=60, max_value=7 * 86_400, default=3600)
     uses = WholeNumber(min_value=1, max_value=1000, default=1)
@@ -223,10 +230,13 @@ class DrainApi(AdminApi):
 
 
 class ResumeNodeApi(AdminApi):
-    @extend_schema(operation_id="nodes_resume", request=ReasonIn, responses=NodeOut)
+    @extend_schema(operation_id="nodes_resume", request=ResumeIn, responses=NodeOut)
     def post(self, request: ApiRequest, node_id: str) -> Response:
-        """Let a drained or blocked node work again."""
-        return _changed(request, node_id, ReasonIn, resume_node)
+        """Let a drained or blocked node work again.
+
+        Refused (409) while its GPUs are not in order.
+        """
+        return _changed(request, node_id, ResumeIn, resume_node)
 
 
 class RemoveNodeApi(AdminApi):

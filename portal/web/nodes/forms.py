@@ -30,6 +30,21 @@ class DrainForm(ReasonForm):
         return bool(self.cleaned_data["move_jobs"])
 
 
+class ResumeForm(ReasonForm):
+    """Of a node that reports other GPUs than it joined with."""
+
+    take_over_gpus = forms.TypedChoiceField(
+        label="GPUs",
+        choices=[("", "as it joined"), ("yes", "those that it reports now")],
+        coerce=bool,
+        empty_value=None,
+        required=False,
+    )
+
+    def clean_take_over_gpus(self) -> bool:
+        return bool(self.cleaned_data["take_over_gpus"])
+
+
 class PriceForm(StyledForm):
     prefix_id = "price"
     price = NumberField(min_value=0, max_value=MAX_PRICE, label="Price per GPU hour", help_text=in_currency)

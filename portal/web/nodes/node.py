@@ -21,7 +21,7 @@ from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.partials import fragment
 from portal.web.common.refusals import or_404, refusals_shown
 from portal.web.nodes.calibration import calibration_panel
-from portal.web.nodes.forms import DrainForm, PriceForm, ReasonForm
+from portal.web.nodes.forms import DrainForm, PriceForm, ReasonForm, ResumeForm
 from portal.web.nodes.nodes import visible_live_jobs
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Node
@@ -82,7 +82,11 @@ def _page(node: Node) -> dict[str, Any]:
         "link_speeds": [(link, TopologyLevel.of_word(link["level"]).phrase) for link in node.link_speeds],
         "speed_tests": node.speed_tests.all(),
         "verb": "drain" if gives_work else "resume",
-        "verb_form": DrainForm() if gives_work else ReasonForm(),
+        "verb_form": DrainForm()
+        if gives_work
+        else ReasonForm()
+        if node.other_facts is None
+        else ResumeForm(),
         "price_form": PriceForm(initial={"price": price, "seen": repr(price)}),
     }
 
@@ -119,7 +123,7 @@ def node_verb(request: PageRequest, node_id: str, verb: str) -> HttpResponse:
 
 VERBS: dict[str, tuple[type[forms.Form], Callable[..., object]]] = {
     "drain": (DrainForm, drain_node),
-    "resume": (ReasonForm, resume_node),
+    "resume": (ResumeForm, resume_node),
     "price": (PriceForm, set_price),
     "remove": (forms.Form, remove_node),
 }

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from django.db.models import Case, Count, F, OuterRef, QuerySet, Subquery, Sum, Value, When
-from django.db.models.functions import Greatest
+from django.db.models.functions import Coalesce, Greatest
 
 from knowledge.core.data.measurement import OWN
 from knowledge.models import Execution, Status
@@ -92,12 +92,13 @@ class Utilisation:
 def utilisation(user: User, period: Period, now: datetime) -> Utilisation:
     """Return the utilisation up to `now` in one query.
 
-    A node offers its GPUs from the day it joined, lost or not.
+    A node offers each of its GPUs from the day it joined with it, lost or not.
     """
     own = Allocation.objects.filter(claim__attempt__job__in=visible_jobs(user).values("pk"))
     held = {"held": Allocation.objects.all()} | ({} if user.is_admin else {"own": own})
     spans = {name: Spans(rows, "allocated_at", "released_at") for name, rows in held.items()}
-    spans["offered"] = Spans(Gpu.objects.all(), "node__enrolled_at", "node__removed_at")
+    gpus = Gpu.objects.annotate(left_at=Coalesce("gone_at", "node__removed_at"))
+    spans["offered"] = Spans(gpus, "since", "left_at")
     found = unit_seconds(spans, period, now)
     return Utilisation(offered=found["offered"], held=found["held"], own=found.get("own"))
 

@@ -96,7 +96,7 @@ def _changes(
 def _groups(nodes: Mapping[str, Node]) -> tuple[list[NodeGroup], dict[str, tuple[str, ...]]]:
     """Equal nodes in pools, and the names of each node's GPUs."""
     gpus: dict[tuple[str, str], list[Gpu]] = defaultdict(list)
-    for gpu in Gpu.objects.filter(node__in=nodes).order_by("node_id", "index"):
+    for gpu in Gpu.in_place.filter(node__in=nodes).order_by("node_id", "index"):
         gpus[gpu.node_id, gpu.model].append(gpu)
     prices: dict[str, list[float]] = defaultdict(list)
     for (node, model), own in gpus.items():

@@ -178,7 +178,7 @@ def gpus_now(gpus: Collection[GpuId]) -> dict[GpuId, GpuNow]:
     of_nodes = [Q(node=node, index__in=indices) for node, indices in by_node(gpus).items()]
     if not of_nodes:
         return {}
-    rows = Gpu.objects.filter(reduce(or_, of_nodes)).annotate(held=held)
+    rows = Gpu.in_place.filter(reduce(or_, of_nodes)).annotate(held=held)
     columns = ("node_id", "index", "node__name", "pending__start__job", "held__claim__attempt__job")
     found = (GpuNow(*row) for row in rows.order_by().values_list("pk", *columns))
     return {(gpu.node_id, gpu.place): gpu for gpu in found}

@@ -15,7 +15,7 @@ from scheduler.errors import BadParameters
 from scheduler.models import Market, Node
 from scheduler.selectors.markets.quotes import market_named
 from scheduler.services.markets.prices import follow_market
-from scheduler.services.nodes.state import note_node
+from scheduler.services.nodes.events import note_node
 from scheduler.states import NodeEventKind
 
 

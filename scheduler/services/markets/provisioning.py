@@ -18,8 +18,8 @@ from scheduler.models import Claim, Market, MarketOrder, MarketSample, Node, Sam
 from scheduler.selectors.markets.quotes import unknown_after
 from scheduler.services.markets.provisioner import ProvisionerAnswer, ProvisionerFailed, ask
 from scheduler.services.markets.samples import note_sample
+from scheduler.services.nodes.events import note_node
 from scheduler.services.nodes.register import create_join_token
-from scheduler.services.nodes.state import note_node
 from scheduler.states import NodeEventKind, NodeState
 
 RETRY_AFTER = timedelta(minutes=10)  # after a failure it is not asked

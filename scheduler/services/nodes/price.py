@@ -14,7 +14,7 @@ from portal.accounts.services import audit
 from scheduler import hints
 from scheduler.errors import BadParameters, Conflict
 from scheduler.models import Allocation, Node, NodePrice
-from scheduler.services.nodes.state import note_node
+from scheduler.services.nodes.events import note_node
 from scheduler.states import NodeEventKind
 
 MAX_PRICE = 1e6

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import secrets
 from datetime import datetime, timedelta
-from itertools import zip_longest
 
 from django.db import transaction
 from django.db.models import F
 
-from knowledge.catalogue.portal_catalogue import portal_catalogue
 from portal.accounts.models import User
 from portal.accounts.services import audit, digest_of, hold_active
 from scheduler import hints
-from scheduler.core.placement.link_speeds import speeds_by_level
-from scheduler.core.placement.sites import topology_of
 from scheduler.errors import NodeRefused, OldProtocol
-from scheduler.models import Gpu, JoinToken, Node
-from scheduler.services.nodes.speed_tests import take_speed_tests
-from scheduler.services.nodes.state import block_node, note_node
-from scheduler.states import Block, NodeEventKind, NodeState
+from scheduler.models import JoinToken, Node
+from scheduler.services.nodes.events import note_node
+from scheduler.services.nodes.gpus import gpu_trouble, take_gpus, write_facts
+from scheduler.services.nodes.state import block_node
+from scheduler.states import NodeEventKind, NodeState
 from trainer.protocol import SUPPORTED_PROTOCOLS, Enrol, NodeFacts
-
-_GPU_FACTS = ("model", "memory_bytes", "uuid", "peak_flops", "bandwidth_bytes_s", "links", "site")
 
 
 @transaction.atomic
@@ -81,10 +76,10 @@ def enrol_node(*, message: Enrol, address: str, now: datetime) -> tuple[Node, st
         enrolled_at=now,
         last_seen_at=now,
     )
-    _write_facts(node, message.facts, now)
+    write_facts(node=node, facts=message.facts, now=now)
+    gpu_trouble(node=node, now=now)  # takes its devices, if they are free; its first sync asks again
     note_node(node=node, kind=NodeEventKind.ENROLLED, now=now, reason=f"From {address}.")
     audit(action="node joined", node=node.name, target=node.pk, now=now, address=address)
-    hints.refresh_options()
     hints.tick()
     return node, token
 
@@ -96,56 +91,13 @@ def _free_name(wanted: str) -> str:
     return next(candidate for candidate in candidates if candidate not in taken)
 
 
-def _write_facts(node: Node, facts: NodeFacts, now: datetime) -> None:
-    topology = topology_of(facts.gpus)
-    models = [_canonical(gpu.model) for gpu in facts.gpus]
-    links = speeds_by_level(facts.link_tests, models, topology.sites)
-    Node.objects.filter(pk=node.pk).update(
-        hostname=facts.hostname,
-        cores=facts.cores,
-        memory_bytes=facts.memory_bytes,
-        software=facts.software,
-        cannot_train=facts.cannot_train,
-        held_models=facts.held_models,
-        topology_declared=topology.declared,
-        topology_warning=topology.warning,
-        link_speeds=[link._asdict() for link in links],
-        link_problem=facts.link_problem,
-    )
-    Gpu.objects.bulk_create(
-        [
-            Gpu(
-                node=node,
-                index=gpu.index,
-                model=model,
-                memory_bytes=gpu.memory_bytes,
-                uuid=gpu.uuid,
-                peak_flops=gpu.peak_flops,
-                bandwidth_bytes_s=gpu.bandwidth_bytes_s,
-                links=gpu.links,
-                site=site._asdict() if site else None,
-            )
-            for gpu, model, site in zip_longest(facts.gpus, models, topology.sites)
-        ],
-        update_conflicts=True,
-        unique_fields=("node", "index"),
-        update_fields=_GPU_FACTS,
-    )
-    node.software = facts.software
-    take_speed_tests(node=node, tests=facts.speed_tests, now=now)
-
-
-def _canonical(gpu_name: str) -> str:
-    """The catalogue's key for a driver's name; an unknown GPU keeps the driver's."""
-    return portal_catalogue().gpu_key(gpu_name)
-
-
+@transaction.atomic
 def update_facts(*, node: Node, facts: NodeFacts, now: datetime) -> None:
-    """Take a node's facts over; other GPUs than it joined with block it."""
-    before = list(node.gpus.order_by("index").values_list("index", "model"))
-    if before != [(gpu.index, _canonical(gpu.model)) for gpu in facts.gpus]:
-        reason = f"Its GPUs changed in number ({len(before)} to {len(facts.gpus)}) or model; enrol it again."
-        block_node(node=node, kind=Block.CHANGED, reason=reason, now=now)
-        return
-    _write_facts(node, facts, now)
-    hints.refresh_options()
+    """Take a node's facts over.
+
+    Other GPUs than it joined with block it, as does one that another node offers.
+    """
+    node.refresh_from_db(from_queryset=Node.objects.select_for_update())
+    take_gpus(node=node, facts=facts, now=now)
+    if trouble := gpu_trouble(node=node, now=now):
+        block_node(node=node, kind=trouble.kind, reason=trouble.reason, now=now)

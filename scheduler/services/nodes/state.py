@@ -18,7 +18,16 @@ from scheduler import hints
 from scheduler.core.market.types import NodeTerms
 from scheduler.errors import Conflict, check_transition
 from scheduler.models import Node, NodeEvent
-from scheduler.states import NODE_TRANSITIONS, STANDING, Block, NodeEventKind, NodeState
+from scheduler.services.nodes.events import note_node
+from scheduler.services.nodes.gpus import gpu_trouble, take_other_facts
+from scheduler.states import (
+    ENDED_BY_REPORT,
+    NODE_TRANSITIONS,
+    STANDING,
+    Block,
+    NodeEventKind,
+    NodeState,
+)
 
 DECLINES = 3
 LOSSES, LOST_WITHIN = 3, timedelta(hours=1)
@@ -31,8 +40,11 @@ def block_node(*, node: Node, kind: Block, reason: str, now: datetime, until: da
     A block that heals by itself takes the place of none that does not, and none is told twice.
     """
     _hold(node)
-    if node.state == NodeState.BLOCKED and node.block_kind == kind in (Block.IDENTITY, Block.CHANGED):
+    if node.state == NodeState.BLOCKED and node.block_kind == kind == Block.IDENTITY:
         Node.objects.filter(pk=node.pk).update(until=until)
+        return
+    told = (NodeState.BLOCKED, kind, reason[:500])
+    if kind in STANDING and (node.state, node.block_kind, node.reason) == told:
         return
     if until and node.until:
         until = max(until, node.until)
@@ -54,19 +66,15 @@ def lose_node(*, node: Node, reason: str, now: datetime) -> None:
 def readmit_node(*, node: Node, now: datetime) -> None:
     """Trust a lost or blocked node again.
 
-    It works unless an administrator still has to end a drain or accept other GPUs: these
+    It works unless its GPUs are not in order, or an administrator still has to end a drain: these
     outlast silence and blocks that heal.
     """
     _hold(node)
-    healed = node.state == NodeState.BLOCKED and (node.block_kind == Block.UNCONFIRMED or _is_over(node, now))
-    if node.state != NodeState.LOST and not healed:
+    healed = node.block_kind in ENDED_BY_REPORT or _is_over(node, now)
+    if node.state != NodeState.LOST and not (node.state == NodeState.BLOCKED and healed):
         return
-    if node.block_kind in STANDING:
-        why = NodeEvent.objects.filter(node=node, kind=NodeEventKind.BLOCKED).order_by("-id").first()
-        move_node(
-            node=node, to=NodeState.BLOCKED, kind=NodeEventKind.BLOCKED, now=now,
-            reason=why.reason if why else "", block_kind=node.block_kind,
-        )  # fmt: skip
+    if trouble := gpu_trouble(node=node, now=now):
+        block_node(node=node, kind=trouble.kind, reason=trouble.reason, now=now)
     elif drain := standing_drain(node):
         move_node(
             node=node, to=NodeState.DRAINING, kind=NodeEventKind.DRAIN, now=now,
@@ -165,11 +173,12 @@ def drain_node(*, node: Node, actor: User, reason: str, move_jobs: bool, now: da
 
 
 @transaction.atomic
-def resume_node(*, node: Node, actor: User, reason: str, now: datetime) -> Node:
+def resume_node(*, node: Node, actor: User, reason: str, now: datetime, take_over_gpus: bool = False) -> Node:
     """Let a drained, draining or blocked node work again.
 
-    Raises Conflict when there is nothing to take back: a node that may still run what the portal gave up
-    works again by itself once it reports that nothing runs, and not before.
+    take_over_gpus: with the GPUs that it reports now, where they are others than it joined with. Raises
+    Conflict when there is nothing to take back, or its GPUs are not in order: a node that may still run what
+    the portal gave up works again by itself once it reports that nothing runs, and not before.
     """
     _hold(node)
     waits = _must_prove_itself(node)
@@ -180,6 +189,10 @@ def resume_node(*, node: Node, actor: User, reason: str, now: datetime) -> Node:
         )
     if node.state == NodeState.READY:
         raise Conflict(f"The node is {node.state}; only a drained or blocked node can be resumed.")
+    if take_over_gpus:
+        take_other_facts(node=node, now=now)
+    if not waits and (trouble := gpu_trouble(node=node, now=now)):
+        raise Conflict(f"The node cannot be resumed. {trouble.reason}")
     Node.objects.filter(pk=node.pk).update(declines=[], old_boot_ids=[], strays=[])
     to = NodeState(node.state) if waits else NodeState.READY
     _decide(node, to, kind=NodeEventKind.RESUME, reason=reason, actor=actor, move_jobs=False, now=now)
@@ -250,10 +263,3 @@ def move_node(
         note_node(node=node, kind=kind, now=now, reason=reason, actor=actor)
         hints.tick()
     node.refresh_from_db()
-
-
-def note_node(
-    *, node: Node, kind: NodeEventKind, now: datetime, reason: str = "", actor: User | None = None
-) -> None:
-    """Record what happened to a node; alone where its state stays."""
-    NodeEvent.objects.create(node=node, kind=kind, reason=reason[:500], actor=actor, at=now)

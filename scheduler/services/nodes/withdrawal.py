@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from scheduler.models import Node
-from scheduler.services.nodes.state import move_node, note_node, standing_drain
+from scheduler.services.nodes.events import note_node
+from scheduler.services.nodes.state import move_node, standing_drain
 from scheduler.states import NodeEventKind, NodeState
 
 SAME = timedelta(seconds=5)  # the duration is told anew with every sync

@@ -20,7 +20,7 @@ from scheduler.services.nodes.register import require_protocol, update_facts
 from scheduler.services.nodes.state import readmit_node
 from scheduler.services.nodes.withdrawal import take_notice
 from scheduler.services.sync.claims import take_state
-from scheduler.states import Block, JobState, NodeState
+from scheduler.states import ENDED_BY_REPORT, JobState, NodeState
 from trainer.protocol import ClaimOrder, GpuUse, Phase, Sync, SyncReply
 
 log = logging.getLogger(__name__)
@@ -96,14 +96,14 @@ def _take_claims(node: Node, message: Sync, now: datetime) -> dict[str, tuple[st
 def _heal(node: Node, message: Sync, errors: dict[str, tuple[str, str]], now: datetime) -> None:
     """Trust a node again once it runs nothing stale.
 
-    It was lost or did not confirm a stop.
+    It was lost, did not confirm a stop, or its GPUs were not in order.
     """
     still_running = any(
         said.phase is not Phase.ENDED and errors.get(said.claim, ("", ""))[0] == STALE
         for said in message.claims
     )
-    unconfirmed = node.state == NodeState.BLOCKED and node.block_kind == Block.UNCONFIRMED
-    if not still_running and (node.state == NodeState.LOST or unconfirmed):
+    waits = node.state == NodeState.BLOCKED and node.block_kind in ENDED_BY_REPORT
+    if not still_running and (node.state == NodeState.LOST or waits):
         readmit_node(node=node, now=now)
 
 

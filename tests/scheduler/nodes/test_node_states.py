@@ -14,8 +14,9 @@ import pytest
 
 from portal.clock import database_now
 from scheduler.errors import Conflict, IllegalTransition
-from scheduler.models import Node, NodeEvent
+from scheduler.models import Gpu, Node, NodeEvent
 from scheduler.services.deletions import remove_node
+from scheduler.services.nodes.register import update_facts
 from scheduler.services.nodes.state import (
     block_node,
     drain_node,
@@ -27,7 +28,8 @@ from scheduler.services.nodes.state import (
 )  # fmt: skip
 from scheduler.states import NODE_TRANSITIONS, REMOVABLE, STANDING, Block, NodeEventKind, NodeState
 from tests.harness import world
-from tests.harness.fake_node import FakeNode
+from tests.harness.fake_node import FakeNode, facts
+from trainer.protocol_parsing import parse_facts
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -62,25 +64,42 @@ def remove(node: Node, now: datetime) -> None:
     remove_node(node=node, actor=world.admin(), now=now)
 
 
+def lack_a_slot(node: Node, now: datetime) -> None:
+    update_facts(node=node, facts=parse_facts(facts(slots=1)), now=now)
+
+
+def be_taken(node: Node, now: datetime) -> None:
+    """Another node offers the device of its first slot."""
+    Gpu.objects.filter(node=node, index=0).update(uuid="GPU-1")
+    if not Gpu.objects.filter(device="gpu-1").exists():
+        other = world.fake_node(slots=1)
+        Gpu.objects.filter(node=other.node_id).update(device="gpu-1")
+    said = facts()
+    said["gpus"][0]["uuid"] = "GPU-1"
+    update_facts(node=node, facts=parse_facts(said), now=now)
+
+
 SITUATIONS: dict[str, tuple[Step, ...]] = {
     "ready": (),
     "draining": (drain,),
     "drained": (drain, finish),
     "lost": (lose,),
     "lost, drained before": (drain, finish, lose),
-    "lost, other GPUs": (partial(block, Block.CHANGED, None), lose),
+    "lost, other GPUs": (lack_a_slot, lose),
+    "lost, shared GPUs": (be_taken, lose),
     "flapping": (partial(block, Block.FLAPPING, HOUR),),
     "flapping, over": (partial(block, Block.FLAPPING, -HOUR),),
     "drained, flapping over": (drain, finish, partial(block, Block.FLAPPING, -HOUR)),
     "unconfirmed": (partial(block, Block.UNCONFIRMED, None),),
-    "changed": (partial(block, Block.CHANGED, None),),
+    "changed": (lack_a_slot,),
+    "shared": (be_taken,),
 }
 INPUTS: dict[str, Step] = {
     "lose": lose,
     "readmit": readmit,
     "declines": partial(block, Block.DECLINES, HOUR),
     "unconfirmed": partial(block, Block.UNCONFIRMED, None),
-    "changed": partial(block, Block.CHANGED, None),
+    "changed": lack_a_slot,
     "drain": drain,
     "resume": resume,
     "finish": finish,
@@ -95,11 +114,13 @@ drained               |lost|=           |declines|unconfirmed-stop|changed-gpus|
 lost                  |-   |ready       |declines|unconfirmed-stop|changed-gpus|noted   |-     |-      |noted
 lost, drained before  |-   |draining    |declines|unconfirmed-stop|changed-gpus|-       |noted |-      |noted
 lost, other GPUs      |-   |changed-gpus|=       |=               |changed-gpus|noted   |-     |-      |noted
+lost, shared GPUs     |-   |shared-gpus |=       |=               |changed-gpus|noted   |-     |-      |noted
 flapping              |lost|=           |declines|unconfirmed-stop|changed-gpus|draining|ready |-      |noted
 flapping, over        |lost|ready       |declines|unconfirmed-stop|changed-gpus|draining|ready |-      |noted
 drained, flapping over|lost|draining    |declines|unconfirmed-stop|changed-gpus|-       |ready |-      |noted
 unconfirmed           |lost|ready       |=       |unconfirmed-stop|changed-gpus|noted   |-     |-      |noted
-changed               |lost|=           |=       |=               |=           |draining|ready |-      |noted
+changed               |lost|=           |=       |=               |=           |draining|-     |-      |noted
+shared                |lost|=           |=       |=               |changed-gpus|draining|-     |-      |noted
 """
 
 
@@ -125,13 +146,13 @@ def test_what_follows(node: FakeNode, situation: str, name: str, expected: str) 
     row, now = Node.objects.get(), database_now()
     for step in SITUATIONS[situation]:
         step(row, now)
-    before, old, reported = seen(row), NodeState(row.state), NodeEvent.objects.count()
+    before, old, reported = seen(row), NodeState(row.state), NodeEvent.objects.filter(node=row).count()
     if expected == "-":
         with pytest.raises((Conflict, IllegalTransition)):
             INPUTS[name](row, now)
     else:
         INPUTS[name](row, now)
-    new_events = NodeEvent.objects.count() - reported
+    new_events = NodeEvent.objects.filter(node=row).count() - reported
     if expected in ("-", "=", "noted"):
         assert (seen(row), new_events) == (before, int(expected == "noted"))
     else:

@@ -132,7 +132,7 @@ def block_for_gpus(node: FakeNode) -> None:
 
 
 @pytest.mark.parametrize("then", [lose, leave_a_stop_unconfirmed, decline_three_starts])
-def test_what_an_administrator_must_put_right_outlasts_what_heals(node: FakeNode, then: Any) -> None:
+def test_other_gpus_outlast_what_heals(node: FakeNode, then: Any) -> None:
     job = world.placed_job(node) if then is not lose else None
     block_for_gpus(node)
     kind, reason = row().block_kind, row().reason
@@ -149,7 +149,9 @@ def test_what_an_administrator_must_put_right_outlasts_what_heals(node: FakeNode
     tick()
     assert (row().state, row().block_kind, row().reason) == (NodeState.BLOCKED, kind, reason)
     assert row().until is None
-    resume()
+    with pytest.raises(Conflict, match="without GPU 1"):
+        resume()
+    node.sync(facts=facts())
     assert row().state == NodeState.READY
 
 

@@ -18,6 +18,7 @@ import pytest
 from tests.trainer.agent.conftest import ROOT, StartAgent
 from tests.trainer.agent.fakes import fake_driver
 from tests.trainer.agent.fakes.fake_portal import FakePortal, until
+from trainer.agent import loop
 from trainer.agent.errors import Declined, SetupError
 from trainer.agent.node import gpu_idle, gpus
 from trainer.agent.node.discovery import cannot_train, discover
@@ -177,6 +178,29 @@ def test_a_training_gets_its_own_gpus_by_uuid(
     assert seen["CUDA_VISIBLE_DEVICES"] == "GPU-0002,GPU-0000"
     assert seen["PYTORCH_ALLOC_CONF"] == "expandable_segments:True"
     assert until(lambda: given.end).outcome == Outcome.SUCCEEDED
+
+
+def test_a_gpu_that_fell_off_is_told_and_orders_go_by_the_new_numbers(
+    machine: SetMachine,
+    portal: FakePortal,
+    start_agent: StartAgent,
+    node_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loop, "FACTS_EVERY_S", 0.0)
+    machine(A100, A100)
+    agent = start_agent()
+    until(lambda: [len(facts.gpus) for facts in portal.told] == [2])
+    machine({**A100, "lost": True}, A100)
+    until(lambda: [gpu.uuid for gpu in portal.told[-1].gpus] == ["GPU-0001"])
+    portal.give("c1", "environment", gpus=(0,))
+    found = node_dir / "runs" / "c1" / "environment.json"
+    seen = json.loads(until(lambda: found.exists() and found.read_text()))
+    assert seen["CUDA_VISIBLE_DEVICES"] == "GPU-0001"
+    agent.stop()
+    told = len(portal.told)
+    start_agent()
+    until(lambda: len(portal.told) > told)  # with each start of an agent
 
 
 def test_a_gpu_that_somebody_else_uses_is_declined_and_not_run_out_of_memory(

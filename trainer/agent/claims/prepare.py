@@ -16,11 +16,11 @@ from trainer.agent.storage.folder import TOKENS, NodeFolder, write_json
 from trainer.protocol import GpuFacts, Spec, to_json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RunPreparation:
     """How trainings run on this node.
 
-    gpus: all GPUs or CPU slots.
+    gpus: all GPUs or CPU slots, as the portal was last told: orders go by their numbers.
     command: the run folder is appended.
     """
 

@@ -28,7 +28,7 @@ class SlotUse:
     """
 
     def __init__(self, slots: Sequence[GpuFacts], *, has_gpus: bool) -> None:
-        self._slots, self._has_gpus = slots, has_gpus
+        self.slots, self._has_gpus = slots, has_gpus
         self._seen: dict[str, tuple[float, float]] = {}  # training -> (monotonic time, processor seconds)
 
     def read(self, loads: Callable[[], Loads]) -> tuple[GpuUse, ...]:
@@ -38,8 +38,8 @@ class SlotUse:
         CPU slots alone.
         """
         if self._has_gpus:
-            return gpu_use(self._slots)
-        use = {slot: GpuUse(index=slot, util=0.0, memory_used_bytes=0) for slot in range(len(self._slots))}
+            return gpu_use(self.slots)
+        use = {slot: GpuUse(index=slot, util=0.0, memory_used_bytes=0) for slot in range(len(self.slots))}
         found = loads()
         for training, (load, held) in found.items():
             slots = [slot for slot in held if slot in use]

@@ -65,6 +65,7 @@ class FakePortal:
         self.damaged_once = set[str]()  # inputs that arrive with other contents the next time
         self.status = 0  # this status to every sync
         self.enrolments: list[NodeFacts] = []
+        self.told: list[NodeFacts] = []  # with syncs
         self.boot_ids: list[str] = []
         self.alive: list[str] = []  # claims in the last sync
         self.uses: list[float] = []
@@ -117,6 +118,7 @@ class FakePortal:
     def sync(self, raw: Any) -> dict[str, Any]:
         message = parse_sync(raw)
         self.boot_ids.append(message.boot_id)
+        self.told += [message.facts] if message.facts else []
         self.alive = [state.claim for state in message.claims]
         self.uses += [use.util for use in message.gpus]
         for state in message.claims:
