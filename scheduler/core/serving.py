@@ -7,6 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
+
+MOST_SPANS = 50  # of a way in that opens and shuts all the time; what lay before proves nothing
+
+
+class Span(NamedTuple):
+    """A time without a gap."""
+
+    begin: datetime
+    end: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,11 +24,12 @@ class Reachability:
     """A way into the portal: its last message, and since when it has no gap.
 
     `heard_at` is when something last came through; `since` is when the time without a gap
-    began.
+    began. `earlier` are the times before that in which it stood open, the newest last.
     """
 
     heard_at: datetime
     since: datetime
+    earlier: tuple[Span, ...] = ()
 
     def heard(self, at: datetime, gap: timedelta) -> Reachability:
         """Return the reachability after one more look.
@@ -26,12 +37,24 @@ class Reachability:
         `at`: when something last came through. After a gap the way in counts as opened anew.
         """
         if at - self.heard_at > gap:
-            return Reachability(heard_at=at, since=at)
+            earlier = (*self.earlier, Span(self.since, self.heard_at))[-MOST_SPANS:]
+            return Reachability(heard_at=at, since=at, earlier=earlier)
         return replace(self, heard_at=max(self.heard_at, at))
 
     def stood_open(self, time: timedelta, now: datetime, gap: timedelta) -> bool:
         """Has it stood open for so long, up to now?"""
         return now - self.heard_at <= gap and now - self.since >= time
+
+    def open_for(self, time: timedelta, now: datetime) -> datetime | None:
+        """Return since when it has stood open for so long in all.
+
+        Gaps are left out. None if it has not stood open for so long.
+        """
+        for begin, end in (Span(self.since, now), *reversed(self.earlier)):
+            if end - begin >= time:
+                return end - time
+            time -= end - begin
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,24 +75,35 @@ class LeaseTerms:
         """
         return self.lease / 3
 
+    @property
+    def proof(self) -> timedelta:
+        """How long others have to come through before the silence of one is its own.
+
+        Two of the longest waits between tries: the first may have begun just before the way in opened.
+        """
+        return 2 * self.gap
+
 
 def lost_before(
     terms: LeaseTerms, *, web: Reachability, nodes: Reachability, several: bool, now: datetime
 ) -> datetime | None:
     """Return the time such that nodes last heard of before it are lost.
 
-    None while silence proves nothing.
+    None while silence proves nothing. A lease runs while the web server serves, and goes on after an absence.
     web: the way by which the web server reaches itself.
-    nodes: the way by which nodes reach it. With several nodes only that one tells, as the parts
-    between them and the web server may be away, too. While all are silent, they are given the
-    time after which they stop by themselves: no other node could take their jobs over.
+    nodes: the way by which nodes reach it. With several nodes others must have come through for a
+    part of the lease, as the parts between them and the web server may be away, too. While all are silent,
+    they are given the time after which they stop by themselves: no other node could take their jobs over.
     """
     if not several:
         return _silent_since(web, terms.lease, terms.gap, now)
-    if now - nodes.heard_at <= terms.gap:
-        return _silent_since(nodes, terms.lease, terms.gap, now)
-    return _silent_since(web, terms.stops, terms.gap, now)
+    if now - nodes.heard_at > terms.gap:
+        return _silent_since(web, terms.stops, terms.gap, now)
+    served = _silent_since(web, terms.lease, terms.gap, now)
+    proven = _silent_since(nodes, terms.proof, terms.gap, now)
+    return min(served, proven) if served and proven else None
 
 
 def _silent_since(way_in: Reachability, time: timedelta, gap: timedelta, now: datetime) -> datetime | None:
-    return now - time if way_in.stood_open(time, now, gap) else None
+    """An absence may have just ended: whoever comes back has a gap's time."""
+    return way_in.open_for(time, now) if way_in.stood_open(gap, now, gap) else None

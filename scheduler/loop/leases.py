@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import Count, Max, Min, Q
 
-from scheduler.core.serving import LeaseTerms, Reachability, lost_before
+from scheduler.core.serving import LeaseTerms, Reachability, Span, lost_before
 from scheduler.loop import leadership
 from scheduler.loop.budget import TickBudget
 from scheduler.models import Attempt, Epoch, Job, Node, WebBeat
@@ -57,6 +57,7 @@ def renew_leases_after_a_clock_step(epoch: Epoch, now: datetime) -> None:
         Job.objects.filter(state__in=LIVE, state_since__gt=now).update(state_since=now)
         WebBeat.objects.filter(at__gt=now).update(at=now)
         epoch.web_heard_at = epoch.web_since = epoch.nodes_heard_at = epoch.nodes_since = now
+        epoch.web_earlier = epoch.nodes_earlier = []
         log.warning("leases renewed: the clock was set back", extra={"from": epoch.last_tick_at.isoformat()})
 
 
@@ -72,19 +73,25 @@ def last_heard(epoch: Epoch, now: datetime) -> LastHeard:
     )
     beat_at = WebBeat.objects.aggregate(at=Max("at"))["at"]
     nodes_at = found["heard_at"] or beat_at or now
-    web = _reachability(epoch.web_heard_at, epoch.web_since, max(beat_at or nodes_at, nodes_at))
-    nodes = _reachability(epoch.nodes_heard_at, epoch.nodes_since, nodes_at)
+    web = _reachability(epoch, "web", max(beat_at or nodes_at, nodes_at))
+    nodes = _reachability(epoch, "nodes", nodes_at)
     if found["known"] < 2:  # when a second one joins, the silence of the first has proved something all along
         nodes = web
-    epoch.nodes_heard_at, epoch.nodes_since = nodes.heard_at, nodes.since
-    epoch.web_heard_at, epoch.web_since = web.heard_at, web.since
+    for way_in, found_open in (("web", web), ("nodes", nodes)):
+        setattr(epoch, f"{way_in}_heard_at", found_open.heard_at)
+        setattr(epoch, f"{way_in}_since", found_open.since)
+        spans = [[span.begin.isoformat(), span.end.isoformat()] for span in found_open.earlier]
+        setattr(epoch, f"{way_in}_earlier", spans)
     return LastHeard(web=web, nodes=nodes, known=found["known"], longest_silent=found["longest_silent"])
 
 
-def _reachability(heard_at: datetime | None, since: datetime | None, at: datetime) -> Reachability:
+def _reachability(epoch: Epoch, way_in: str, at: datetime) -> Reachability:
+    heard_at, since = getattr(epoch, f"{way_in}_heard_at"), getattr(epoch, f"{way_in}_since")
     if heard_at is None or since is None:
         return Reachability(heard_at=at, since=at)
-    return Reachability(heard_at=heard_at, since=since).heard(at, terms().gap)
+    spans = getattr(epoch, f"{way_in}_earlier")
+    earlier = tuple(Span(*map(datetime.fromisoformat, span)) for span in spans)
+    return Reachability(heard_at=heard_at, since=since, earlier=earlier).heard(at, terms().gap)
 
 
 def expire_leases(epoch: Epoch, now: datetime) -> Reachability:

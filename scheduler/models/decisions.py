@@ -23,13 +23,17 @@ class Epoch(models.Model):
     # scheduler.core.serving.Reachability: of the web server, and of the nodes that reach it
     web_heard_at = models.DateTimeField(null=True, blank=True)
     web_since = models.DateTimeField(null=True, blank=True)
+    web_earlier = models.JSONField(default=list)
     nodes_heard_at = models.DateTimeField(null=True, blank=True)
     nodes_since = models.DateTimeField(null=True, blank=True)
+    nodes_earlier = models.JSONField(default=list)
 
     looked_s = 0.0  # no column: when its scheduler last looked at the clock, by its own
 
     ORDER, IN_ORDER = "waiting in order", 500
-    REACHABILITY = ("web_heard_at", "web_since", "nodes_heard_at", "nodes_since")
+    REACHABILITY = (
+        "web_heard_at", "web_since", "web_earlier", "nodes_heard_at", "nodes_since", "nodes_earlier",
+    )  # fmt: skip
 
     def __str__(self) -> str:
         return f"epoch {self.number}"

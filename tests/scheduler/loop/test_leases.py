@@ -137,6 +137,34 @@ def test_a_node_that_joins_does_not_renew_the_lease_of_a_dead_one(time: Time) ->
 
 
 @pytest.mark.one_database
+@pytest.mark.parametrize(("there", "away"), [(20, 40), (40, 50), (60, 60)])
+def test_a_dead_node_is_lost_while_others_come_and_go(time: Time, there: int, away: int) -> None:
+    """Each return after a gap gave it a whole lease anew."""
+    dead, *others = [world.fake_node(slots=1) for _ in range(3)]
+    time.passes(100, dead, *others)
+    passed = 0.0
+    for turn in range(8):
+        passed += time.passes(there, others[turn % 2], until_lost=True)
+        if lost():
+            break
+        passed += time.passes(away, until_lost=True)
+        if lost():
+            break
+    assert lost() == {dead.node_id}
+    assert passed <= 240
+
+
+@pytest.mark.one_database
+def test_only_the_time_in_which_the_web_server_was_away_is_added_to_a_lease(time: Time) -> None:
+    node, other = [world.fake_node(slots=1) for _ in range(2)]
+    time.passes(100, node, other)
+    time.passes(70, other)
+    time.passes(600, web=False)
+    assert time.passes(200, other, until_lost=True) <= 50
+    assert lost() == {node.node_id}
+
+
+@pytest.mark.one_database
 def test_a_jump_of_the_clock_loses_nobody(time: Time) -> None:
     """F14"""
     nodes = [world.fake_node(slots=1) for _ in range(2)]
