@@ -166,7 +166,7 @@ def floor(rows: Known, others: Array, scorer: BasePredictor) -> dict[str, float]
     twinned = np.flatnonzero(np.isfinite(others))
     if not len(twinned):
         return {"floor_rows": 0}
-    some = [rows[row] for row in twinned]
+    some = [rows[int(row)] for row in twinned]
     error = others[twinned] / [row.peak_memory_fraction or np.nan for row in some] - 1
     return {
         "floor_rows": len(some),

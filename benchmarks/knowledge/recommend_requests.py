@@ -3,6 +3,8 @@
 The requests are plain, pinned and impossible ones, on one node with eight A100s, twenty own
 runs on them and the given predictor, in a throw-away SQLite database; they are sent by Django's
 test client. Milliseconds are of one core, the fastest repeat counts.
+
+It needs the environment of the tests: `python3 run.py setup --dev`.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ def _page(knowledge: Mapping[str, FittedModel]) -> Callable[[dict[str, object]],
 
     def ask(params: dict[str, object]) -> Any:
         query = {"model": "llama3.1-8b", "training_file": file.pk}
-        answer = client.get("/jobs/new/advice/", query | {f"params-{n}": v for n, v in params.items()})
+        answer = client.get("/jobs/new/advice/", query | {f"params-{n}": v for n, v in params.items()})  # type: ignore[arg-type]
         assert answer.status_code == 200
         return answer
 

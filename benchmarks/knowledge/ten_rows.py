@@ -77,7 +77,8 @@ def _draw(
     real = np.array([row.peak_memory_fraction or np.nan for row in others], dtype=float)
     risky = slice(len(others), None)
     gained = (after.p_valid >= MIN_P_VALID) & (before.p_valid < MIN_P_VALID)
-    return Draw(*(_error(one, c, real) for one in (before, after)), len(broken), int(gained[risky].sum()))
+    worse, better = _error(before, c, real), _error(after, c, real)
+    return Draw(worse, better, len(broken), int(gained[risky].sum()))
 
 
 def _predicted(

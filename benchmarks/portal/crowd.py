@@ -136,7 +136,8 @@ def _events(job: Job) -> Iterator[JobEvent]:
 def _attempt(rng: random.Random, job: Job) -> Attempt:
     return Attempt(
         id=uuid.UUID(int=rng.getrandbits(128)), job=job, fence=1, option=job.promise, ended_at=job.ended_at,
-        created_at=job.first_started_at, outcome=CAUSES.get(job.state, ""), measured={"tokens_per_s": 4000.0},
+        created_at=job.first_started_at or job.submitted_at, outcome=CAUSES.get(job.state, ""),
+        measured={"tokens_per_s": 4000.0},
     )  # fmt: skip
 
 
@@ -166,7 +167,8 @@ def _execution(rng: random.Random, attempt: Attempt) -> Execution:
     option = attempt.promised
     error = rng.lognormvariate(0, 0.2)
     return Execution(
-        **row_values(option.config), created_at=attempt.ended_at, attempt_id=attempt.pk, status="ok",
+        **row_values(option.config), created_at=attempt.ended_at or attempt.created_at,
+        attempt_id=attempt.pk, status="ok",
         tokens_per_second=option.tokens_per_second.value / error, runtime_s=option.duration_s.value * error,
         peak_memory_bytes=round(4e10 * rng.lognormvariate(0, 0.1)), predicted=attempt.option,
     )  # fmt: skip

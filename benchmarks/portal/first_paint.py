@@ -9,6 +9,8 @@ it is and slowed down. Printed are medians of
 
 Aim: *New job* usable in less than a second on a laptop, which is the processor slowed down fourfold. The load
 of the machine is printed: what runs beside it counts, too.
+
+It needs the environment of the tests: `python3 run.py setup --dev`.
 """
 
 from __future__ import annotations

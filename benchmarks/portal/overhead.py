@@ -9,6 +9,8 @@ Starts a real portal with default leases and ticks, runs real jobs one after ano
 - the time from the end of the training process to the end of the job, with the uploads in between;
 - CPU time while a training ran, as a share of one core: the agent's, which a node spends
   (aim: below 1 %), and that of all the portal's processes, for a machine that runs both.
+
+It needs the environment of the tests: `python3 run.py setup --dev`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Fills a throw-away PostgreSQL and asks for every page as an administrator and as a person through Django's
 test client, so that neither network nor browser counts. Aim: p95 below 200 ms, pages below 100 kB.
+
+It needs the environment of the tests: `python3 run.py setup --dev`.
 """
 
 from __future__ import annotations

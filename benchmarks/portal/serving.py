@@ -4,6 +4,8 @@
 
 The portal's web server and gunicorn's threaded worker take turns. Sixteen clients keep their
 connections and ask for the sign-in page and for a small static file.
+
+It needs the environment of the tests: `python3 run.py setup --dev`.
 """
 
 from __future__ import annotations

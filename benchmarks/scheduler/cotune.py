@@ -219,8 +219,10 @@ def play(kinds: Sequence[Kind], jobs: Sequence[TraceJob], policy: Policy, arm: A
     settings = SimulationSettings(goal=goal, round_s=SIA_ROUND_S if policy is SIA else None)
     engine = Engine(jobs, CLUSTER, policy, truth, offers, settings)
     engine.run()
-    alone = [(run.job.work or 1.0) / by_name[run.job.profile].reference_rate for run in engine.runs.values()]
-    return measure(engine, alone)
+    runs = list(engine.runs.values())
+    return measure(
+        engine, runs, [(run.job.work or 1.0) / by_name[run.job.profile].reference_rate for run in runs]
+    )
 
 
 def compare(

@@ -6,6 +6,8 @@ python benchmarks/scheduler/live_gain.py [--jobs 20] [--seed 1] [--step 4] [--po
 The live loop is the real one, on PostgreSQL, with its clock replaced; fake nodes hold each job for as long as
 its option promises, and see ends every `--step` seconds. Each policy begins with an empty portal. Then the
 portal simulates its own past, as `/simulations/` does: real over simulated mean and p95 (bar: within 5 %).
+
+It needs the environment of the tests: `python3 run.py setup --dev`.
 """
 
 from __future__ import annotations

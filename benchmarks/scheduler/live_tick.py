@@ -12,6 +12,8 @@ reason: first nothing changes; then one job is new in each tick. Each is measure
 Jobs that have run for some minutes (--ran-s) are stopped by `las` and `tiresias` for those that wait, so that
 each tick hands GPUs over. No agent takes part: jobs that are stopped never leave, unless they do before the
 next tick (--leave), which then starts the jobs for which they were stopped, too.
+
+It needs the environment of the tests: `python3 run.py setup --dev`.
 """
 
 from __future__ import annotations
@@ -202,13 +204,13 @@ def ticks(change: Callable[[], None], repeats: int, *, leave: bool) -> list[tupl
 
     from scheduler.loop import tick
 
-    kept = tick.record
+    kept = tick.record  # type: ignore[attr-defined]
     modes = (kept, lambda *_: None)
     times: tuple[list[Timed], list[Timed]] = ([], [])
     queries, started = [0, 0], [0, 0]
     for number in range(repeats + 2):
         for mode, record in enumerate(modes):
-            tick.record = record  # type: ignore[assignment]
+            tick.record = record  # type: ignore[assignment,attr-defined]
             change()
             if leave:
                 stopped_jobs_leave()
@@ -224,7 +226,7 @@ def ticks(change: Callable[[], None], repeats: int, *, leave: bool) -> list[tupl
                 times[mode].append(Timed.since(began))
                 assert report.ran
                 started[mode] += report.started
-    tick.record = kept
+    tick.record = kept  # type: ignore[attr-defined]
     return [
         (Timed(*map(median, zip(*times[mode], strict=True))), queries[mode], round(started[mode] / repeats))
         for mode in (0, 1)

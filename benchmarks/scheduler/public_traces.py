@@ -124,7 +124,7 @@ def sia_cluster(folder: str) -> str:
 def in_turns(traces: Iterable[Played], folder: Path) -> list[Played]:
     """The first trace of each folder, then the second of each, and so on; large ones last, by size."""
     turns: dict[str, int] = defaultdict(int)
-    ordered = []
+    ordered: list[tuple[int, int, int, Played]] = []
     for trace in traces:
         turns[trace.folder] += 1
         size = (folder / trace.file).stat().st_size

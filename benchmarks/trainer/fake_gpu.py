@@ -66,7 +66,7 @@ class Recorder(TorchDispatchMode):
         if key in self.watched:
             return
         size = storage.nbytes()
-        self.watched[key] = weakref.ref(storage, lambda _, key=key: self._died(key))
+        self.watched[key] = weakref.ref(storage, lambda _, key=key: self._died(key))  # type: ignore[misc]
         self.alive[key] = size
         self.events.append(Event(key, max(size, 1)))
         self.held += size

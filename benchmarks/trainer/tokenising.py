@@ -6,6 +6,8 @@ Row by row goes into memory, batches go onto the disk. The rows are prompts and 
 made-up words, or chats with a template; the tokenizer is a byte-level BPE of 8,000 pieces made
 on the spot. Each way runs in a process of its own; peaks are of resident memory beyond the
 imports, pages of the mapped file included as far as they were read.
+
+It needs the environment of the tests: `python3 run.py setup --dev`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.scheduler.ahead.terms import Terms, Within
 from benchmarks.scheduler.ahead.worlds import ERROR, RESTART_S, World
@@ -12,11 +12,12 @@ from knowledge.core.domain.types import Option
 from scheduler.core.ahead.play_input import PlayInput
 from scheduler.core.changes.helpful import HelpfulChange
 from scheduler.core.changes.possible import ChangeKind, PossibleChange
+from scheduler.core.placement.fit import Shares
 from scheduler.core.types import ClusterState, JobInfo, Plan, Start
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.trace import TraceJob
 from scheduler.simulator.settings import Act, ActKind, SimulationSettings
-from scheduler.simulator.world.ground_truth import RecordedTruth, Shares, Throughput
+from scheduler.simulator.world.ground_truth import RecordedTruth, Throughput
 from scheduler.simulator.world.predictions import Fidelity, PredictionModel
 from scheduler.states import PriorityClass
 
@@ -124,7 +125,7 @@ class ChangedPolicy:
         self.after = Within(world.policy, after if after != world.terms else world.terms)
         self.start: float | None = None
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
     def decide(self, state: ClusterState, now: float) -> Plan:

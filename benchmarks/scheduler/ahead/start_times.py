@@ -22,6 +22,8 @@ Predicted durations are off by 25 % in the median, and what running jobs have le
 trainings by `reforecast`). Jobs of less than a minute or more than half a day are left out. At most 20 jobs
 of a moment count, and none that starts at once. A row ends after `--row-s` CPU seconds, with the worlds that
 it has seen by then. `--thousand` prints CPU seconds for 1,000 waiting jobs instead.
+
+It needs the environment of the tests: `python3 run.py setup --dev`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from scheduler.core.limits import Limits, Quota, UserLimit
 from scheduler.core.market.types import NodeTerms
@@ -80,7 +81,7 @@ class Within:
     inner: Policy
     terms: Terms
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
     def decide(self, state: ClusterState, now: float) -> Plan:

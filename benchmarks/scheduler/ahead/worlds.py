@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.scheduler.ahead.terms import NO_TERMS, Terms, Within, chained, mixed_terms
 from knowledge.core.domain.types import Interval, Option
@@ -74,7 +74,7 @@ class Watched:
         self.starts: dict[str, list[float]] = defaultdict(list)
         self._rng, self._met = random.Random(seed), 0
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
     def decide(self, state: ClusterState, now: float) -> Plan:
@@ -188,10 +188,10 @@ def opened(trace: str, load: float, jobs: int, policy: Policy, part: Part, *, mi
     begin = part.number * ((len(every) - jobs) // max(1, part.of - 1))
     found = every[begin : begin + jobs]
     cluster = parse_cluster(CLUSTER)
-    offered = Scenario(Trace(jobs=found, refused=[], meta={"source": trace}), cluster).load
+    offered = Scenario(Trace(jobs=found, refused=(), meta={"source": trace}), cluster).load
     first = found[0].submit_s
     moved = tuple(replace(job, submit_s=(job.submit_s - first) * offered / load) for job in found)
     terms = mixed_terms(node.id for node in Machines(cluster).views()) if mixed else NO_TERMS
     moved = chained(moved) if mixed else moved
-    scenario = Scenario(Trace(jobs=moved, refused=[], meta={"source": trace}), cluster)
+    scenario = Scenario(Trace(jobs=moved, refused=(), meta={"source": trace}), cluster)
     return World(scenario, policy, seed=part.number + 1, terms=terms)

@@ -45,7 +45,9 @@ def scenario(name: str, jobs: int) -> Scenario:
 
 def sparing(policy: Policy) -> Policy:
     """The same policy with the rule."""
-    rules = replace(policy.rules, **SPARING)  # type: ignore[attr-defined]
+    if policy.rules is None:
+        raise ValueError(f"{policy.name} stops nobody: it has no rules to change")
+    rules = replace(policy.rules, **SPARING)  # type: ignore[type-var]
     changed: Policy = replace(policy, rules=rules)  # type: ignore[type-var]
     return changed
 

@@ -6,6 +6,8 @@ A portal as it is shipped (web server, workers, beat, broker, SQLite) and a node
 real trainings under `tiresias`, whose first queue ends after some seconds here: each new job stops the one
 that runs. Seconds by the clock, from rows: from the decision to the victim's confirmed stop, its checkpoint
 uploaded; to the start, by which the GPUs are the other job's; and to its first reported step.
+
+It needs the environment of the tests: `python3 run.py setup --dev`.
 """
 
 from __future__ import annotations

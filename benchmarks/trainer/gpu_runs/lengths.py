@@ -64,7 +64,7 @@ def _with_cudnn(on: bool) -> None:
 
     from trainer.train import sft
 
-    sft.choose_plans = lambda *_: torch.backends.cuda.enable_cudnn_sdp(on)
+    sft.choose_plans = lambda *_: torch.backends.cuda.enable_cudnn_sdp(on)  # type: ignore[attr-defined]
 
 
 def _to_64() -> None:
@@ -72,14 +72,14 @@ def _to_64() -> None:
 
     from trainer.train import loop
 
-    collate = loop.collate
+    collate = loop.collate  # type: ignore[attr-defined]
 
     def rounded(samples: Any, pad: int, device: Any) -> Any:
         batch = collate(samples, pad, device)
         more = (0, -batch.ids.shape[1] % 64)
         return type(batch)(padded(batch.ids, more, value=pad), padded(batch.labels, more, value=IGNORED))
 
-    loop.collate = rounded
+    loop.collate = rounded  # type: ignore[attr-defined]
     _with_cudnn(True)
 
 
@@ -119,7 +119,7 @@ def main() -> None:
                         continue
                     run = Path(folder) / "run"
                     write(run, params, whole, 8 if whole else given.steps, given.cpu)
-                    _apart(lambda run=run, change=change: _train(run, change))
+                    _apart(lambda run=run, change=change: _train(run, change))  # type: ignore[misc]
                     print(f"{case:24} {name:20} {line_of(run, whole)}", flush=True)
                     shutil.rmtree(run)
 
