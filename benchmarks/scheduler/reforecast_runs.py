@@ -6,6 +6,8 @@ Training and test half share no recorded training and no seed.
 
     .venv-train/bin/python -m benchmarks.scheduler.reforecast_runs FIRST LAST \
         >> benchmarks/scheduler/step_times.csv
+
+It needs the environment of the tests: `python3 run.py setup --dev`.
 """
 
 from __future__ import annotations
