@@ -38,11 +38,11 @@ def train(order: TrainingSpec, measured: RunFigures, stop: StopRequest, started:
         measured.software = output.software()
         measured.memory_capacity_bytes = capacity_bytes(world.device)
         try:
-            loop, base = _prepare(order, world, source, journal, measured, stop)
+            loop, base, data = _prepare(order, world, source, journal, measured, stop)
             measured.startup_s = time.monotonic() - started
             _report_start(loop, base)
             loop.run()
-            _write_output(loop, base)
+            _write_output(loop, base, data)
         finally:
             measured.peak_memory_bytes = peak_bytes(world.device)
         measured.peak_memory_bytes = int(world.max(measured.peak_memory_bytes)[0])
@@ -51,7 +51,7 @@ def train(order: TrainingSpec, measured: RunFigures, stop: StopRequest, started:
 
 def _prepare(
     order: TrainingSpec, world: World, source: str, journal: Journal, measured: RunFigures, stop: StopRequest
-) -> tuple[Loop, Loaded]:
+) -> tuple[Loop, Loaded, Data]:
     """Model, data and optimiser, where a checkpoint left them if there is one."""
     settings, constants = order.settings, SFT.constants
     journal.say(f"loading {order.spec.model}")  # the last line where a hub never answers
@@ -59,7 +59,8 @@ def _prepare(
     model, tokenizer = base.model, base.tokenizer
     journal.alive(peak_bytes(world.device))
     earlier = _earlier(order, world)
-    data = prepare(order, world, tokenizer, journal, lambda: stop.requested, earlier)
+    generation = getattr(model, "generation_config", None)
+    data = prepare(order, world, tokenizer, journal, lambda: stop.requested, earlier, generation)
     journal.alive(peak_bytes(world.device))
     plan = StepPlan(
         lengths=data.train.lengths,
@@ -99,7 +100,7 @@ def _prepare(
     if order.resume_dir is not None:
         step = order.spec.resume.step if order.spec.resume else None
         loop.resume(checkpoint_state.read(order.resume_dir, loop.identity, step))
-    return loop, base
+    return loop, base, data
 
 
 def _earlier(order: TrainingSpec, world: World) -> dict[str, Any]:
@@ -152,12 +153,13 @@ def _report_start(loop: Loop, base: Loaded) -> None:
     )
 
 
-def _write_output(loop: Loop, base: Loaded) -> None:
+def _write_output(loop: Loop, base: Loaded, data: Data) -> None:
     begun = time.monotonic()
     full = loop.order.settings.method == "full"
     # of random weights nothing is kept, and those of a large model fill the host's memory
     random = is_random(loop.order)
     weights = {} if random else checkpoint_state.weights(loop.model, keep=loop.world.main, frozen=full)
     if loop.world.main:
-        loop.measured.output = output.write(loop.order, base, weights, loop.measured, loop.journal.rows)
+        learnt = output.Learnt(weights, data.ends)
+        loop.measured.output = output.write(loop.order, base, learnt, loop.measured, loop.journal.rows)
     loop.measured.saving_s += time.monotonic() - begun

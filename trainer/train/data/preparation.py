@@ -12,21 +12,27 @@ from pathlib import Path
 from typing import Any
 
 from trainer import checkpoint
-from trainer.formats import FormatError, Unused, rows
+from trainer.formats import Chat, FormatError, Unused, rows
 from trainer.protocol import ReportKind
 from trainer.train.data.batches import Sample
 from trainer.train.data.render import Renderer
+from trainer.train.data.stops import Stops, plain_template
 from trainer.train.data.store import Tokens, Writer, adopt
-from trainer.train.data.tokenise import Tokeniser
+from trainer.train.data.template import Template
+from trainer.train.data.tokenise import Counts, Tokeniser
 from trainer.train.distributed.process_group import World
 from trainer.train.errors import Stopped, TrainError
 from trainer.train.events import Journal
 from trainer.train.memory import peak_bytes
 from trainer.train.settings import TrainingSpec
 
-VERSION = 1  # of codes; tokens of another one are made anew
+VERSION = 2  # of codes; tokens of another one are made anew
 SLICE_S = 5.0
 REPORT_EVERY_S = 10.0
+_NO_TEMPLATE = (
+    "the model has no chat template: chats are written as lines of role and content, each answer ended; the"
+    " result holds the template that does so"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +40,13 @@ class Data:
     """The data of a training, and notes for a checkpoint.
 
     The notes are a digest of the tokens, and the moment that chat templates took for now.
+    ends: see Header.
     """
 
     train: Tokens
     validation: Sequence[Sample]
     identity: dict[str, Any]
+    ends: tuple[int, ...]
 
 
 def prepare(
@@ -48,9 +56,13 @@ def prepare(
     journal: Journal,
     stopped: Callable[[], bool],
     earlier: dict[str, Any],
+    generation: Any = None,
 ) -> Data:
     """Return the data of a training; every process must call.
 
+    tokenizer: gets a chat template if it has none and rows are chats, so that the one that was
+    used goes out with the result.
+    generation: the model's generation configuration, which names tokens that end what it says.
     earlier: the identity in the checkpoint that is resumed; its moment holds on, so that a
     template that prints the date makes the same tokens tomorrow.
     Raises TrainError for a bad row or where no row has anything to learn, Stopped, and OSError.
@@ -59,14 +71,26 @@ def prepare(
     if "train" not in named:
         raise TrainError("inputs/train.jsonl is missing in the run directory.")
     now = datetime.fromtimestamp(float(earlier.get("now") or world.max(time.time())[0]), UTC)
-    work = _Work(order, tokenizer, now, journal)
+    stops: Stops = world.from_main(Stops.of(tokenizer, generation))  # of a shared model, rank 0 alone read it
+    if not tokenizer.chat_template and any(map(_holds_chats, named.values())):
+        tokenizer.chat_template = plain_template(tokenizer, stops)
+        journal.say(_NO_TEMPLATE)
+    work = _Work(order, tokenizer, stops, now, journal)
     _once_a_node(world, work.tokenise(named), journal, stopped)
     train, *others = (Tokens(work.folder, name) for name in named)
     for tokens in (train, *others):
         for note in tokens.header.notes:
             journal.say(note)
     identity = {"tokens": train.header.digest, "now": now.timestamp()}
-    return Data(train, others[0] if others else [], identity)
+    return Data(train, others[0] if others else [], identity, train.header.ends)
+
+
+def _holds_chats(path: Path) -> bool:
+    """Does a file hold chats? The first row tells: a file has one format."""
+    try:
+        return isinstance(next(rows(path)), Chat)
+    except FormatError:
+        return False  # told with all its bad rows, once they are read
 
 
 def _once_a_node(world: World, work: Iterator[None], journal: Journal, stopped: Callable[[], bool]) -> None:
@@ -91,8 +115,11 @@ def _goes_on(work: Iterator[None]) -> bool:
 class _Work:
     """Prepare the data as the first process of a node."""
 
-    def __init__(self, order: TrainingSpec, tokenizer: Any, now: datetime, journal: Journal) -> None:
-        self._order, self._tokenizer, self._now, self._journal = order, tokenizer, now, journal
+    def __init__(
+        self, order: TrainingSpec, tokenizer: Any, stops: Stops, now: datetime, journal: Journal
+    ) -> None:
+        self._order, self._tokenizer, self._stops = order, tokenizer, stops
+        self._now, self._journal = now, journal
         self._longest = order.settings.tokens_per_sample
         self._rows, self._reported_at = 0, time.monotonic()
         self.folder = order.run_dir / "tokens"
@@ -108,15 +135,17 @@ class _Work:
             self._journal.say(f"the tokens of {path.name} are there from an earlier attempt")
             return
         renderer, unused = Renderer(self._tokenizer, self._now), Unused()
-        tokeniser, writer = Tokeniser(self._tokenizer, renderer, self._longest), Writer(self.folder, name)
+        tokeniser = Tokeniser(self._tokenizer, renderer, self._stops, self._longest)
+        writer = Writer(self.folder, name)
         try:
             for batch in tokeniser.batches(rows(path, unused)):
                 writer.add(batch)
                 self._report(path.name, len(batch), writer)
                 yield
-        except FormatError as wrong:
+        except (FormatError, TrainError) as wrong:
             raise TrainError(f"{path.name} cannot be used: {wrong}") from wrong
-        writer.close(key, list(self._notes(path.name, writer, renderer, unused)))
+        notes = [*self._notes(path.name, writer, renderer, unused), *self._told(path.name, tokeniser.counts)]
+        writer.close(key, notes, tokeniser.counts.learnt_ends(self._stops))
 
     def _report(self, name: str, more: int, writer: Writer) -> None:
         """The portal gives a start that goes on more time; a silent one is given up."""
@@ -134,11 +163,29 @@ class _Work:
             )
         if unused.names:
             yield f"fields of {name} that are not used: {', '.join(unused.names)}"
-        if renderer.rewritten:
-            yield f"the chat template cuts or changes {renderer.rewritten:,} turns of {name}"
+        if renderer.template:
+            yield from template_notes(renderer.template, name)
         if writer.barren:
             counts = f"{writer.barren} of {writer.rows} rows of {name}"
             yield f"{counts} have no completion within {self._longest} tokens"
+
+    def _told(self, name: str, counts: Counts) -> Iterator[str]:
+        if counts.cut:
+            yield (
+                f"{counted(counts.cut, 'row')} of {name} had more than {self._longest:,} tokens and"
+                f" {'was' if counts.cut == 1 else 'were'} cut, which lost"
+                f" {counts.cut_tokens / counts.tokens:.1%} of all tokens"
+            )
+        for token, turns in sorted(counts.given.items()):
+            text = self._tokenizer.convert_ids_to_tokens(token)
+            verb = "was" if turns == 1 else "were"
+            yield f"{counted(turns, 'turn')} of {name} {verb} given an end ({text})"
+        if counts.endless:
+            turns_within = counted(counts.endless, "turn")
+            yield f"{turns_within} of {name} within chats end in no token that stops a model"
+        if ends := counts.learnt_ends(self._stops):
+            texts = ", ".join(self._tokenizer.convert_ids_to_tokens(list(ends)))
+            yield f"what is learnt ends in {texts}; the result names it as a stop"
 
     def _key(self, path: Path) -> str:
         """Names all that the tokens depend on."""
@@ -150,6 +197,29 @@ class _Work:
             "tokenizer": self._tokenizer.backend_tokenizer.to_str(),
             "template": self._tokenizer.chat_template,
             "special": self._tokenizer.special_tokens_map,
+            "stops": sorted(self._stops.known),
             "now": self._now.timestamp(),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def template_notes(template: Template, name: str) -> Iterator[str]:
+    """What the chat template made of the rows of a file, in sentences for its owner."""
+    for (role, other), chats in sorted(template.read_as.items()):
+        yield f"the chat template knows no {role}: in {counted(chats, 'row')} of {name} it is read as {other}"
+    if template.thoughtless:
+        yield (
+            f"the chat template leaves out the thoughts of earlier answers in"
+            f" {counted(template.thoughtless, 'row')} of {name}, as it does when the model is used; to have"
+            " them learnt, end a row of its own with each of these answers"
+        )
+    if template.unseen:
+        answers = counted(template.unseen, "answer")
+        yield f"not learnt, since the chat template leaves them out: {answers} of {name}"
+    if template.rewritten:
+        yield f"the chat template cuts or changes {counted(template.rewritten, 'turn')} of {name}"
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its noun, such as `1 row` and `1,000 rows`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

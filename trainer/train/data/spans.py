@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from trainer.train.data.turns import Turn
+from trainer.train.data.turns import REASONING, Reading, Turn
 from trainer.train.errors import TrainError
 
 Span = tuple[int, int]
@@ -20,31 +20,81 @@ class Drawn:
     The latter two serve to find the turns in it.
     """
 
-    def __init__(self, tokenizer: Any, turns: list[Turn], tools: list[Turn] | None) -> None:
-        self._tokenizer, self._turns, self._tools = tokenizer, turns, tools
+    def __init__(self, tokenizer: Any, turns: list[Turn], tools: list[Turn] | None, reading: Reading) -> None:
+        self._tokenizer, self.turns, self._tools, self._reading = tokenizer, turns, tools, reading
         try:
             self.text = self._draw(turns)
         except Exception as wrong:  # a template is a program of the model's author: anything may go wrong
             raise TrainError(f"The model's chat template refuses a row: {wrong}") from wrong
         self._mark = next(char for char in map(chr, _PRIVATE_USE) if char not in self.text)
 
-    def spans(self, trained: list[bool]) -> list[Span]:
-        """The assistant's words in the turns that are trained, ends of turns included."""
-        answers = [index for index, turn in enumerate(self._turns) if turn["role"] == "assistant"]
+    def spans(self, trained: list[bool]) -> list[list[Span]]:
+        """The assistant's words in each turn that is trained, its end included.
+
+        Most turns have one span; a turn that the template leaves out has none.
+        """
+        answers = [index for index, turn in enumerate(self.turns) if turn["role"] == "assistant"]
         marked = self._marked()
-        if marked is not None and all(trained[index] for index in answers):
-            return marked
-        spans = [span for index in answers if trained[index] and (span := self._span(index))]
-        return spans if marked is None else _both(marked, spans)
+        if marked is not None and len(marked) == len(answers) and all(trained[index] for index in answers):
+            return [[span] for span in marked]
+        found = [self._span(index) for index in answers if trained[index]]
+        whole = [[span] if span else [] for span in found]
+        return whole if marked is None else [_both(marked, spans) for spans in whole]
 
     def without_tools(self) -> str | None:
-        return self._try(self._turns, tools=None)
+        return self._try(self.turns, tools=None)
 
     def same_without(self, index: int, *fields: str) -> bool:
         """Does the text stay as it is without these fields of a turn?"""
-        turns = list(self._turns)
+        turns = list(self.turns)
         turns[index] = {key: value for key, value in turns[index].items() if key not in fields}
         return self._try(turns) == self.text
+
+    def leaves_out(self, index: int) -> bool:
+        """Does the text stay as it is whatever a turn says?"""
+        changed = {**self.turns[index], "content": self._mark}
+        return self._try([*self.turns[:index], changed, *self.turns[index + 1 :]]) == self.text
+
+    def keeps_only_the_end(self) -> bool:
+        """Does the template cut the last turn's words, and leave only what they end with?"""
+        around, content = self._around_last(), _squeezed(self.turns[-1]["content"])
+        if around is None or not (self.text.startswith(around[0]) and self.text.endswith(around[1])):
+            return False
+        kept = _squeezed(self.text[len(around[0]) : len(self.text) - len(around[1])])
+        return len(kept) < len(content) and content.endswith(kept)
+
+    def cuts_at(self, end: str) -> bool:
+        """Does the template leave out what stands before `end` in the last turn's words?"""
+        cut = self._try([*self.turns[:-1], self._last(f"{self._mark}{end}answer")])
+        return cut is not None and self._mark not in cut
+
+    def last_with(self, content: str) -> tuple[str, Span] | None:
+        """The text with these words of the last turn put in as they are, and their span.
+
+        They go on from the prompt that the model is given: where it begins the thoughts itself
+        (`<think>`), words that begin them again do not do so twice. None where the template does
+        not tell where the words stand.
+        """
+        if (around := self._around_last()) is None:
+            return None
+        head, tail = around
+        prompt = self._try(self.turns[:-1], add_generation_prompt=True) or ""
+        opening = prompt[len(head) :] if prompt.startswith(head) else ""
+        if tag := opening.strip():
+            content = content.lstrip().removeprefix(tag).lstrip("\n")
+        begin = len(head) + len(opening)
+        text = head + opening + content + tail
+        return text, (begin, len(text))
+
+    def _around_last(self) -> tuple[str, str] | None:
+        """What the template writes before and after the words of the last turn."""
+        marked = self._try([*self.turns[:-1], self._last(self._mark)]) or ""
+        head, found, tail = marked.partition(self._mark)
+        return (head, tail) if found and self._mark not in tail else None
+
+    def _last(self, content: str) -> Turn:
+        kept = {key: value for key, value in self.turns[-1].items() if key not in REASONING}
+        return {**kept, "content": content}
 
     def _marked(self) -> list[Span] | None:
         """Spans that the template itself marks as generated, if it marks any."""
@@ -54,13 +104,21 @@ class Drawn:
         if not _GENERATION.search(template):
             return None
         texts, spans = render_jinja_template(
-            [self._turns],
+            [self._reading.of(self.turns)],
             tools=self._tools,
             chat_template=template,
             return_assistant_tokens_mask=True,
             **self._tokenizer.special_tokens_map,
         )
-        return [(begin, end) for begin, end in spans[0] if begin < end] if texts[0] == self.text else None
+        if texts[0] != self.text:
+            return None
+        joined: list[Span] = []
+        for begin, end in spans[0]:
+            if joined and begin <= joined[-1][1]:  # a turn in several pieces
+                begin = joined.pop()[0]
+            if begin < end:
+                joined.append((begin, end))
+        return joined
 
     def _span(self, index: int) -> Span | None:
         """The span from the end of the prompt that asks for a turn to its end.
@@ -70,7 +128,7 @@ class Drawn:
         reasoning): then the turn is where the text changes when the turn does.
         """
         prompt_end = self._prompt_end(index)
-        until_turn = self.text if index + 1 == len(self._turns) else self._try(self._turns[: index + 1])
+        until_turn = self.text if index + 1 == len(self.turns) else self._try(self.turns[: index + 1])
         known_end = until_turn is not None and self.text.startswith(until_turn)
         if prompt_end is not None and until_turn is not None and known_end and prompt_end < len(until_turn):
             return prompt_end, len(until_turn)
@@ -91,17 +149,17 @@ class Drawn:
         None unless the text begins as the conversation before the turn does. The prompt may go
         on (`<think>`) where a turn without reasoning does not.
         """
-        before = self._try(self._turns[:index], add_generation_prompt=True) if index else None
+        before = self._try(self.turns[:index], add_generation_prompt=True) if index else None
         if before is None or self.text.startswith(before):
             return None if before is None else len(before)
-        bare = self._try(self._turns[:index])
+        bare = self._try(self.turns[:index])
         if bare is None or not self.text.startswith(bare):
             return None
         return max(len(bare), _shared(before, self.text))
 
     def _opened(self, end: int) -> int | None:
         """Where the prompt for a chat's first turn ends before `end`, if there is one."""
-        prompt_end = self._try(self._turns, add_generation_prompt=True) or ""
+        prompt_end = self._try(self.turns, add_generation_prompt=True) or ""
         prompt = prompt_end[len(self.text) :] if prompt_end.startswith(self.text) else ""
         found = self.text.rfind(prompt, 0, end)
         return found + len(prompt) if prompt and found >= 0 else None
@@ -124,7 +182,7 @@ class Drawn:
         From the end of the turn's words it goes on to the end of the text that a conversation
         has after this turn when it is the last one.
         """
-        ended = self._try(self._turns[: index + 1], **options)
+        ended = self._try(self.turns[: index + 1], **options)
         changed = self._try(self._changed(index)[: index + 1], **options)
         if ended is None or changed is None:
             return end
@@ -136,13 +194,13 @@ class Drawn:
 
         The mark stands for its content, or for its calls.
         """
-        turn = self._turns[index]
+        turn = self.turns[index]
         said = {key: turn[key] for key in _KEPT if key in turn}
         said["content"] = self._mark if turn["content"] or "tool_calls" not in turn else ""
         if "tool_calls" in turn:
             called = {"function": {"name": self._mark, "arguments": {}}}
             said["tool_calls"] = [{**call, **called} for call in turn["tool_calls"]]
-        return [*self._turns[:index], said, *self._turns[index + 1 :]]
+        return [*self.turns[:index], said, *self.turns[index + 1 :]]
 
     def _try(self, turns: list[Turn], **options: Any) -> str | None:
         """The rendered turns; None where the template refuses a part of a good chat."""
@@ -153,7 +211,17 @@ class Drawn:
 
     def _draw(self, turns: list[Turn], **options: Any) -> str:
         options = {"tools": self._tools, **options}
+        turns = self._reading.of(turns)
         return self._tokenizer.apply_chat_template(turns, tokenize=False, **options)
+
+
+def shows(text: str, part: str) -> bool:
+    """Is a part in the text, white space aside?"""
+    return part.strip() in text or _squeezed(part) in _squeezed(text)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
 
 
 def _shared(one: str, other: str) -> int:

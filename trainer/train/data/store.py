@@ -31,11 +31,14 @@ class Header:
     key: what the tokens were made from.
     digest: of the tokens.
     notes: what people should know of them.
+    ends: tokens that end what the model says once it has learnt them, beyond those at which it
+    stops already.
     """
 
     key: str
     digest: str
     notes: tuple[str, ...]
+    ends: tuple[int, ...]
 
 
 class Writer:
@@ -58,11 +61,11 @@ class Writer:
             codes.tofile(self._codes)
             array("q", (self.tokens, targets)).tofile(self._rows)
 
-    def close(self, key: str, notes: Sequence[str]) -> None:
+    def close(self, key: str, notes: Sequence[str], ends: Sequence[int]) -> None:
         """Write the header, once all rows are there."""
         self._codes.close()
         self._rows.close()
-        header = {"key": key, "digest": _digest(self._stem), "notes": list(notes)}
+        header = {"key": key, "digest": _digest(self._stem), "notes": list(notes), "ends": list(ends)}
         write_atomically(self._stem.with_suffix(HEADER), json.dumps(header))
 
 
@@ -122,7 +125,8 @@ def adopt(source: Path, folder: Path, name: str, key: str) -> bool:
 
 def _header(stem: Path) -> Header:
     raw: dict[str, Any] = json.loads(stem.with_suffix(HEADER).read_text(encoding="utf-8"))
-    return Header(str(raw["key"]), str(raw["digest"]), tuple(map(str, raw["notes"])))
+    ends = tuple(map(int, raw["ends"]))
+    return Header(str(raw["key"]), str(raw["digest"]), tuple(map(str, raw["notes"])), ends)
 
 
 def _digest(stem: Path) -> str:

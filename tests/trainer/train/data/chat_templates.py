@@ -202,7 +202,7 @@ def _called(name: str, arguments: str) -> str:
     return f'<tool_call>\n{{"name": "{name}", "arguments": {arguments}}}\n</tool_call>'
 
 
-# DeepSeek R1: the prompt goes on into the reasoning, which no turn of the history keeps
+# DeepSeek R1: the prompt goes on into the reasoning, which the template keeps in no turn
 DEEPSEEK = (
     "{{ bos_token }}{% for m in messages %}"
     "{% if m.role == 'system' %}{{ m.content }}{% endif %}"
@@ -216,9 +216,13 @@ DEEPSEEK = (
 def deepseek(turns: list[Turn], tools: list[Any]) -> list[Piece]:
     assert not tools
     pieces = [("<s>", False)]
-    for turn in turns:
-        if turn["role"] == "assistant":
-            pieces += [("<|Assistant|>", False), (turn["content"].split("</think>")[-1] + "</s>", True)]
+    for index, turn in enumerate(turns):
+        said, thoughts, answer = turn["content"], *turn["content"].rpartition("</think>")[::2]
+        if turn["role"] == "assistant" and thoughts and index + 1 == len(turns):  # what the model shall say
+            said = said.lstrip().removeprefix("<think>").lstrip("\n")
+            pieces += [("<|Assistant|><think>\n", False), (f"{said}</s>", True)]
+        elif turn["role"] == "assistant":
+            pieces += [("<|Assistant|>", False), (f"{answer}</s>", True)]
         else:
             pieces.append(({"user": "<|User|>"}.get(turn["role"], "") + turn["content"], False))
     return pieces

@@ -30,7 +30,9 @@ def read(tmp_path: Path, tokenizer: Any, *rows: Any, longest: int = 500) -> list
     ]
 
 
-def prepared(tmp_path: Path, tokenizer: Any, *rows: Any, longest: int = 500, **earlier: Any) -> Any:
+def prepared(
+    tmp_path: Path, tokenizer: Any, *rows: Any, longest: int = 500, generation: Any = None, **earlier: Any
+) -> Any:
     """The data that the only process of a node makes of a file."""
     import torch
 
@@ -42,7 +44,7 @@ def prepared(tmp_path: Path, tokenizer: Any, *rows: Any, longest: int = 500, **e
     params = {**PARAMS, "tokens_per_sample": longest}
     run = Run(tmp_path, tmp_path, params).write(list(rows))
     world, journal = World(0, 1, torch.device("cpu")), Journal(run.path / "events.jsonl")
-    return prepare(read_order(run.path), world, tokenizer, journal, lambda: False, earlier)
+    return prepare(read_order(run.path), world, tokenizer, journal, lambda: False, earlier, generation)
 
 
 def chat(*turns: tuple[str, str] | tuple[str, str, int]) -> dict[str, Any]:
@@ -90,7 +92,7 @@ def test_a_weight_of_zero_keeps_a_turn_out_of_the_loss(tmp_path: Path, tokenizer
 def test_without_a_chat_template_a_chat_is_lines_of_role_and_content(tmp_path: Path, tokenizer: Any):
     tokenizer.chat_template = None
     row = chat(("system", "s"), ("user", "a"), ("assistant", "b"))
-    assert read(tmp_path, tokenizer, row) == [("system: s\nuser: a\nassistant: b\n</s>", "b\n</s>")]
+    assert read(tmp_path, tokenizer, row) == [("system: s\nuser: a\nassistant: b</s>\n", "b</s>\n")]
 
 
 def test_a_template_that_rewrites_earlier_turns_never_trains_other_roles(tmp_path: Path, tokenizer: Any):
@@ -100,7 +102,7 @@ def test_a_template_that_rewrites_earlier_turns_never_trains_other_roles(tmp_pat
         "{% if add_generation_prompt %}assistant: {% endif %}"
     )
     row = chat(("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"))
-    assert read(tmp_path, tokenizer, row)[0][1] == "d\n"
+    assert read(tmp_path, tokenizer, row)[0][1] == "d\n</s>"
 
 
 def test_a_template_that_refuses_a_row_is_named(tmp_path: Path, tokenizer: Any):

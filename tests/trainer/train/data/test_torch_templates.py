@@ -86,22 +86,24 @@ def test_random_chats_are_trained_as_a_plain_implementation_says(tokenizer: Any)
         for _ in range(60):
             turns, tools = chat(chance, can)
             _, row = parse_row(json.dumps({"messages": turns, "tools": tools}).encode(), Unused())
-            text, spans = drawn.render(row)
+            text, parts = drawn.render(row)
             pieces = plain(turns, tools)
             assert text == joined(pieces, trained=False), name
-            assert "".join(text[begin:end] for begin, end in spans) == joined(pieces, trained=True), name
+            learnt = "".join(text[begin:end] for spans in parts for begin, end in spans)
+            assert learnt == joined(pieces, trained=True), name
 
 
 def drawn(tokenizer: Any, template: str, *turns: Turn, **fields: Any) -> tuple[str, list[str], int]:
-    """(text, trained parts, turns that the template cut or changed)."""
+    """(text, trained parts, chats with thoughts that the template left out)."""
     from trainer.formats import Unused, parse_row
     from trainer.train.data.template import Template
 
     tokenizer.chat_template = template
     with_clock = Template(tokenizer, TODAY)
     _, row = parse_row(json.dumps({"messages": turns, **fields}).encode(), Unused())
-    text, spans = with_clock.render(row)
-    return text, [text[begin:end] for begin, end in spans], with_clock.rewritten
+    text, parts = with_clock.render(row)
+    learnt = [text[begin:end] for spans in parts for begin, end in spans]
+    return text, learnt, with_clock.thoughtless
 
 
 USER, ANSWER = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}

@@ -83,8 +83,9 @@ def test_a_template_that_prints_the_date_makes_the_same_tokens_at_each_resume(
     change_identity(folder, tokens="0" * 64)
     refused = another(run, "refused").write(CHATS, resume=folder).train()
     assert "other tokens: the data, the tokenizer, its chat template" in refused["reason"]
-    change_identity(folder, tokens=None, now=None)  # of a version that noted neither
-    assert another(run, "old").write(CHATS, resume=folder).train()["outcome"] == "succeeded"
+    change_identity(folder, tokens=None)  # of one that says nothing of them
+    silent = another(run, "silent").write(CHATS, resume=folder).train()
+    assert "other tokens: the data, the tokenizer, its chat template" in silent["reason"]
 
 
 def test_a_long_preparation_is_heard_of_and_obeys_a_stop(
