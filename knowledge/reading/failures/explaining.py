@@ -11,6 +11,7 @@ from knowledge.reading.failures.causes import CAUSES, FailureCause
 from knowledge.reading.failures.likely_cause import likely_cause
 from knowledge.reading.failures.loose_lines import loose_lines
 from knowledge.reading.failures.not_finite import first_not_finite
+from knowledge.reading.failures.own_reasons import OWN_REASONS
 from knowledge.reading.failures.places import cause_by_place
 from knowledge.reading.failures.process_ends import cause_of_ends
 from knowledge.reading.failures.remedies import CPU, remedied
@@ -29,6 +30,7 @@ LAST_LINES = 2_000  # of a log, that are read
 SHOWN = 300  # characters of a line
 UNKNOWN = "unknown"  # the cause where no rule fits
 CODE = "code-error"  # the cause of an error that tells no other
+_CERTAIN = OWN_REASONS + CERTAIN
 REPORTED = 0  # the number of the line that the node reported as the end
 _NO_ERROR = {
     "SystemExit", "ChildFailedError", "CalledProcessError", "ProcessExitedException", "SignalException",
@@ -92,7 +94,7 @@ def explain_failure(lines: Sequence[LogLine], facts: FailureFacts) -> Explanatio
     reported = _reported(facts.reason)
     late, early = troubled(lines)
     match = (
-        _by_rules(CERTAIN, reported)
+        _by_rules(_CERTAIN, reported)
         or _cause_in(late)
         or _cause_in(early)
         or _by_error(reported)
@@ -130,7 +132,7 @@ Match = tuple[str, str, LogLine]
 
 
 def _cause_in(found: Sequence[TroubledLine]) -> Match | None:
-    return _by_rules(CERTAIN, found) or _by_error(found) or _by_rules(SYMPTOMS, found) or _by_end(found)
+    return _by_rules(_CERTAIN, found) or _by_error(found) or _by_rules(SYMPTOMS, found) or _by_end(found)
 
 
 def _by_end(found: Sequence[TroubledLine]) -> Match | None:
@@ -188,5 +190,5 @@ def _in_log(line: LogLine, lines: Sequence[LogLine], found: Sequence[TroubledLin
     if line.number != REPORTED:
         return line
     same = next((one for one in reversed(lines) if line.text[:80] in one.text), None)
-    match = _by_rules([rule for rule in CERTAIN if rule.cause == cause], found)
+    match = _by_rules([rule for rule in _CERTAIN if rule.cause == cause], found)
     return same or (match[2] if match else line)

@@ -23,6 +23,7 @@ _AT_ARGUMENTS = re.compile(
     r"(?:^|/)(?:\w*_args|\w*arguments?|hf_argparser|argparsing|argparse|parser|parse_\w+)\.py "
 )
 _AT_MODELS = re.compile(r"(?:^|/)auto/(?:configuration|modeling|tokenization)_auto\.py ")
+_AT_OPTIMIZERS = re.compile(r"(?:^|/)(?:optim|optimizers?)/\w+\.py __init__$|(?:^|/)lr_scheduler\.py ")
 _CALLED_WRONGLY = re.compile(r"unexpected keyword argument|positional arguments?\b")
 
 
@@ -35,4 +36,6 @@ def cause_by_place(one: TroubledLine) -> str:
     last = one.places[-1]
     if one.error == "KeyError" and _AT_MODELS.search(last):
         return "unsuitable-model"
+    if one.error in {"TypeError", "ValueError"} and _AT_OPTIMIZERS.search(last):
+        return "bad-arguments"  # a learning rate that is a text, for one
     return "bad-arguments" if one.error == "ValueError" and _AT_ARGUMENTS.search(last) else ""

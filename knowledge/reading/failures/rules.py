@@ -152,7 +152,7 @@ CERTAIN = compiled(
         ),
         ("old-gpu", r"requires (?:an )?Ampere|only supports? Ampere|devices? with (?:compute )?capability"),
         ("old-gpu", r"out of resource: shared memory|\bGPUs? with compute capability\b"),
-        ("unsuitable-model", r"no chat template is set"),
+        ("unsuitable-model", r"no chat template is set|GenerationConfig is invalid"),
         ("unsuitable-model", r"Target modules .{0,300}not found in the base model|specify `?target_modules"),
         (
             "unsuitable-model",

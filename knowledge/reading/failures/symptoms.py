@@ -40,6 +40,7 @@ SYMPTOMS = compiled(
             "crash",
             r"Illegal instruction|Floating point exception|\bAborted\b|terminating (?:due to|with) uncaught",
         ),
+        ("crash", r"^the training exited with (?:\d{1,2}|1[01]\d|12[0-7]) and no result"),
         ("crash", r"ActorDiedError|WorkerCrashedError|A worker died or was killed"),
         ("killed", r": line \d+: +\d+ (?:Killed|Terminated)\b|^Terminated$"),
         ("killed", r"CANCELLED AT|was ended by|ended unseen|agent was not running|machine was restarted"),

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from knowledge.reading.failures.own_reasons import is_own_reason
 from knowledge.reading.failures.process_ends import tells_an_end
 from knowledge.reading.failures.system_words import in_english
 
@@ -193,7 +194,8 @@ def _is_native(text: str, message: str) -> bool:
     if message[0] in "{\"'" or is_warning(message):
         return False
     return bool(
-        _NATIVE.search(message)
+        is_own_reason(message)
+        or _NATIVE.search(message)
         or _LEVEL.match(text)
         or _NATIVE_FILE.search(text)
         or "can't open file '" in message

@@ -36,6 +36,18 @@ def sent(api: APIClient, content: str | bytes, **run: Any) -> Any:
     return api.post("/api/logs/", {"file": upload(content), **run}, format="multipart")
 
 
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        ("fsdp goes with full or lora in bfloat16 or float32; choose those, or ddp.", "do not go together"),
+        ("the portal has lost inputs/train.jsonl: 404", "has lost a file"),
+    ],
+)
+def test_a_reason_of_our_own_has_its_cause(api: APIClient, reason: str, cause: str) -> None:
+    answer = sent(api, f"loading acme/x\n{reason}\n")
+    assert cause in answer.content.decode()
+
+
 def test_an_archive_is_no_log(api: APIClient) -> None:
     assert "no text" in sent(api, b"PK\x03\x04 of a zip").content.decode()
 

@@ -86,6 +86,26 @@ ENDS = {
     ),
 }
 PLACES = {
+    "a rate that is a text": (
+        "bad-arguments",
+        through(
+            "torch/optim/adamw.py",
+            "__init__",
+            "TypeError: '<=' not supported between instances of 'float' and 'str'",
+        ),
+    ),
+    "a rate below zero": (
+        "bad-arguments",
+        through("torch/optim/sgd.py", "__init__", "ValueError: Invalid learning rate: -1.0"),
+    ),
+    "generation settings that contradict each other": (
+        "unsuitable-model",
+        through(
+            "transformers/generation/configuration_utils.py",
+            "save_pretrained",
+            "ValueError: GenerationConfig is invalid: \n- `temperature`: `do_sample` is not set to `True`.",
+        ),
+    ),
     "rows, mapped": ("bad-data", through("datasets/arrow_dataset.py", "wrapper", "KeyError: None")),
     "rows, converted": (
         "bad-data",

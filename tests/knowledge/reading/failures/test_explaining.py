@@ -66,7 +66,7 @@ def test_the_reported_end_is_found_in_the_log() -> None:
         ("timeout", "the training gave no sign of life for 600 s and was ended", "silent"),
         ("killed", "the training was ended by SIGKILL, which the agent did not send", "killed"),
         ("lost", "The node's disk is full; earlier checkpoints are kept. (OSError)", "disk-full"),
-        ("error", "the training exited with 1 and no result", "unknown"),
+        ("error", "the training exited with 1 and no result", "crash"),
         ("error", "The loss after step 7, or its gradient, is not a finite number.", "loss-not-finite"),
         ("error", "No row of train.jsonl has anything to learn within 64 tokens.", "nothing-to-learn"),
         ("error", "", "unknown"),
