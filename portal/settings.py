@@ -94,6 +94,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
     "portal.http.middleware.time_zone_middleware",
+    "portal.http.entered.ended_session_middleware",
 ]
 
 ROOT_URLCONF = "portal.urls"

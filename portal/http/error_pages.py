@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 
 from portal.accounts.errors import TooBusy
+from portal.http.entered import again
 from portal.serving.refusals import PROGRAM_PATHS
 
 RETRY_AFTER_S = "5"
@@ -78,8 +79,13 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # 
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None, reason: str = "") -> HttpResponse:  # noqa: ARG001
-    """Answer 403; a reason says that the CSRF token is missing or old."""
-    return answer(request, 403, OLD_FORM if reason else None)
+    """Answer 403; a reason says that the CSRF token is missing or old.
+
+    What was entered can then be sent again.
+    """
+    if not reason or request.path.startswith(PROGRAM_PATHS):
+        return answer(request, 403, OLD_FORM if reason else None)
+    return again(request, status=403) or answer(request, 403, OLD_FORM)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001

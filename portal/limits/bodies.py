@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -21,6 +20,7 @@ from portal.accounts.models import Scope, User
 from portal.accounts.services import find_token
 from portal.clock import database_now
 from portal.http.error_pages import RETRY_AFTER_S, answer
+from portal.http.origins import is_from_here
 from portal.serving.connection import BUFFERED_BYTES
 from portal.turns import Shares
 from scheduler.errors import OverQuota
@@ -183,18 +183,3 @@ def _unauthorised(request: HttpRequest) -> HttpResponse:
     response = answer(request, 401)
     response["WWW-Authenticate"] = 'Bearer realm="foretune"'
     return response
-
-
-def is_from_here(request: HttpRequest) -> bool:
-    """Return whether the request was not sent by a page of another origin.
-
-    Browsers say so; a client that is no browser has no session of anyone.
-    """
-    if site := request.headers.get("Sec-Fetch-Site"):
-        return site in ("same-origin", "none")
-    origin = request.headers.get("Origin") or request.headers.get("Referer")
-    if not origin:
-        return True
-    parts = urlsplit(origin)
-    here = f"{request.scheme}://{request.get_host()}"
-    return f"{parts.scheme}://{parts.netloc}" in (here, *settings.CSRF_TRUSTED_ORIGINS)

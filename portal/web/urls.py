@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView
 from django.urls import path
 from django.views.generic import RedirectView
 
+from portal.http.entered import SignIn
 from portal.web import home, intents
 from portal.web.admin import catalogue, shadow
 from portal.web.analysis import logs_elsewhere, predictions, simulations, spending
@@ -20,11 +21,7 @@ from portal.web.people import limits, people, teams, tokens
 urlpatterns = [
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}img/icon.svg")),
     path("", home.home, name="home"),
-    path(
-        "login/",
-        LoginView.as_view(template_name="login.html", redirect_authenticated_user=True),
-        name="login",
-    ),
+    path("login/", SignIn.as_view(), name="login"),
     *(path(page.address, page.view, name=page.name) for page in PAGES),
     path("logout/", LogoutView.as_view(), name="logout"),
     path(

@@ -143,7 +143,8 @@ def _multipart(field: str, name: str, content: bytes) -> dict[str, Any]:
 
 def _status(answer: Any) -> str:
     to_sign_in = answer.status_code == 302 and answer["Location"].startswith(("/login/", "/admin/login/"))
-    return "login" if to_sign_in else str(answer.status_code)
+    kept = answer.status_code == 401 and b'name="password"' in answer.content  # a form, to be sent after that
+    return "login" if to_sign_in or kept else str(answer.status_code)
 
 
 def _text(answer: Any, content: bytes) -> str:
