@@ -9,6 +9,7 @@ SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SERVE_INCLUDE_SCHEMA": False,
+    "COMPONENT_SPLIT_REQUEST": True,  # uploads are binary; what only answers have is left out of requests
     "ENUM_NAME_OVERRIDES": {
         "SimulationStateEnum": "scheduler.models.simulations.STATES",
         "AfterKindEnum": [(kind, kind) for kind in ("succeeded", "ended")],

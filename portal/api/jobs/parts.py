@@ -16,9 +16,10 @@ from rest_framework.views import APIView
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer, WrittenNumber
 from portal.api.common.pages import list_of, page_of, read_query
+from portal.api.common.views import AnyAccept
 from portal.api.jobs.curves import kept_rows
 from portal.api.jobs.resources import EventOut, MetricOut
-from portal.http.downloads import download
+from portal.http.downloads import OCTETS, download
 from scheduler.models import Artifact, Metric
 from scheduler.selectors.jobs import artifact_file, artifacts, events, get_job, log_text, metrics
 from trainer.step_metrics import STEP_METRICS
@@ -133,7 +134,12 @@ class ArtifactsApi(APIView):
 
 
 class ArtifactApi(APIView):
-    @extend_schema(operation_id="jobs_artifact_download", responses={(200, "*/*"): OpenApiTypes.BINARY})
+    content_negotiation_class = AnyAccept
+
+    @extend_schema(
+        operation_id="jobs_artifact_download",
+        responses={(200, OCTETS): OpenApiTypes.BINARY, (206, OCTETS): OpenApiTypes.BINARY},
+    )
     def get(self, request: ApiRequest, job_id: str, path: str) -> HttpResponseBase:
         """Download one artifact, or with `Range` the rest of one; its `ETag` is its SHA-256."""
         file, sha256 = artifact_file(get_job(request.user, job_id), path)

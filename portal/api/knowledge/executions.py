@@ -5,7 +5,6 @@ They are listed a page at a time or exported all as a CSV.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, cast
 
@@ -13,10 +12,7 @@ from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import MultiPartParser
-from rest_framework.renderers import BaseRenderer
-from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -28,7 +24,7 @@ from knowledge.selectors import exported
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import ChoiceField, StrictSerializer
 from portal.api.common.pages import PageQuery, page, page_of, read_query
-from portal.api.common.views import AdminApi
+from portal.api.common.views import AdminApi, AnyAccept
 from portal.api.jobs.files import uploaded
 from portal.clock import database_now
 from portal.limits.bodies import HISTORIES, takes_files
@@ -68,19 +64,6 @@ class ExportQuery(StrictSerializer):
 
 
 ExecutionPage = page_of(ExecutionOut)
-
-
-class AnyAccept(DefaultContentNegotiation):
-    """Answer with a CSV whatever a client says it accepts.
-
-    Otherwise `Accept: text/csv` would be refused.
-    """
-
-    def select_renderer(
-        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
-    ) -> tuple[BaseRenderer, str]:
-        first = next(iter(renderers))
-        return first, first.media_type
 
 
 class ExecutionsApi(APIView):

@@ -45,6 +45,7 @@ def test_a_whole_download_says_that_it_can_go_on(api: Program, address: str) -> 
     assert (answer["ETag"], answer["Accept-Ranges"], answer["Content-Length"]) == (ETAG, "bytes", "1024")
     assert answer["Repr-Digest"].startswith("sha-256=:")
     assert "model.bin" in answer["Content-Disposition"]
+    assert api.get(address, headers={"Accept": "application/octet-stream"}).status_code == 200
     head = api.head(address)
     assert (head.status_code, head["ETag"], head["Content-Length"], body(head)) == (200, ETAG, "1024", b"")
 
