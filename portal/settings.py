@@ -75,6 +75,7 @@ MIDDLEWARE = [
     "portal.http.middleware.request_id_middleware",
     "portal.http.middleware.cache_middleware",
     "portal.http.middleware.overload_middleware",
+    "portal.http.middleware.full_disk_middleware",
     "portal.http.middleware.plain_address_middleware",
     "portal.http.middleware.hint_middleware",
     "portal.limits.guesses.guess_middleware",
@@ -260,6 +261,7 @@ SPOT_DECIDER = env.str("SPOT_DECIDER", default="")  # the way of deciding for al
 PROVISIONERS: dict[str, list[str]] = env.json("PROVISIONERS", default={})
 HANG_AFTER_S = env.float("HANG_AFTER_S", default=1800.0)
 CHECKPOINT_EVERY_S = env.float("CHECKPOINT_EVERY_S", default=60.0)
+CHECKPOINT_KEEP_DAYS = env.float("CHECKPOINT_KEEP_DAYS", default=7.0)  # after a failure, the furthest
 CHECKPOINT_UPLOAD_BYTES = env.int("CHECKPOINT_UPLOAD_BYTES", default=2_000_000_000)
 DECIDE_FOR_S = env.float("DECIDE_FOR_S", default=20.0)  # a decision that takes longer is given up
 DECISION_KEEP_DAYS = env.float("DECISION_KEEP_DAYS", default=30.0)  # with what they were made of; the oldest

@@ -9,7 +9,7 @@ from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
 from portal.api import docs
-from portal.api.cluster import failure_causes, policy, shadow, simulations, spending
+from portal.api.cluster import failure_causes, policy, shadow, simulations, spending, storage
 from portal.api.jobs import (
     arrays,
     decisions,
@@ -100,6 +100,7 @@ urlpatterns = [
     path("policy/shadow/", shadow.ShadowApi.as_view()),
     path("failures/", failure_causes.FailuresApi.as_view()),
     path("spending/", spending.SpendingApi.as_view()),
+    path("storage/", storage.StorageApi.as_view()),
     path("simulations/", simulations.SimulationsApi.as_view()),
     path("simulations/<str:simulation_id>/", simulations.SimulationApi.as_view()),
     path("users/", users.UsersApi.as_view()),

@@ -5,7 +5,6 @@ They are JSON for programs and a page for people, never a trace.
 
 from __future__ import annotations
 
-import errno
 import sys
 
 from django.conf import settings
@@ -13,9 +12,11 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 
+from portal import disk
 from portal.accounts.errors import TooBusy
 from portal.http.entered import again
 from portal.serving.refusals import PROGRAM_PATHS
+from scheduler.errors import StorageFull
 
 RETRY_AFTER_S = "5"
 
@@ -48,7 +49,7 @@ TEXTS = {
     503: ("unavailable", "The portal is busy right now", "Nothing is lost. Please try again shortly."),
     507: (
         "storage_full",
-        "The portal's disk is full",
+        "A disk of the portal is full",
         "Nothing was stored. Try again later, or tell an administrator.",
     ),
 }
@@ -69,7 +70,7 @@ def answer(request: HttpRequest, status: int, text: tuple[str, str, str] | None 
         # may need the very database that is away.
         page = render_to_string("error.html", words, request if status < 500 else None)
         response = HttpResponse(page, status=status)
-    if status == 503:
+    if status in (503, 507):
         response["Retry-After"] = RETRY_AFTER_S
     return response
 
@@ -99,10 +100,21 @@ def server_error(request: HttpRequest) -> HttpResponse:
     500 that the mistake is ours.
     """
     failed = sys.exc_info()[1]
-    if isinstance(failed, OperationalError | InterfaceError | TooBusy):
-        return answer(request, 503)
-    full = isinstance(failed, OSError) and failed.errno in (errno.ENOSPC, errno.EDQUOT)
-    return answer(request, 507 if full else 500)
+    away = isinstance(failed, OperationalError | InterfaceError | TooBusy)
+    if isinstance(failed, StorageFull) or disk.is_full_disk(failed) or (away and disk.disk().is_full):
+        return full_disk(request)
+    return answer(request, 503 if away else 500)
+
+
+def full_disk(request: HttpRequest) -> HttpResponse:
+    """Answer 507 and name the disk; its own if that is the full one, else the database's."""
+    disk.relieve()
+    now = disk.disk()
+    if not now.is_full:
+        return answer(request, 507)
+    title = f"The disk of the portal is full: {now.room}"
+    remedy = "New work is refused, running trainings go on. Try again later, or tell an administrator."
+    return answer(request, 507, ("storage_full", title, remedy))
 
 
 def locked_out(request: HttpRequest, *_: object) -> HttpResponse:

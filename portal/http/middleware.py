@@ -15,7 +15,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from portal import turns
+from portal import disk, turns
 from portal.accounts import time_zones
 from portal.http.error_pages import answer
 from portal.limits.guesses import network_of
@@ -139,6 +139,16 @@ def cache_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> obj
         response = get_response(request)
         response.setdefault("Cache-Control", "private, no-store")
         return response
+
+    return middleware
+
+
+def full_disk_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """Give the disk's reserve away before a request that may need it, such as a sign-in."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        disk.relieve()
+        return get_response(request)
 
     return middleware
 

@@ -19,9 +19,10 @@ from portal.serving.connection import BUFFERED_BYTES
 from scheduler.errors import ContentLost, NotFound
 from scheduler.models import Claim, DatasetFile, Node
 from scheduler.selectors.run_specs import input_source
+from scheduler.services.files.storage import artifact_path
 from scheduler.services.files.uploads import path_of
 from scheduler.services.nodes.register import enrol_node, require_protocol
-from scheduler.services.sync.artifacts import artifact_path, store_artifact
+from scheduler.services.sync.artifacts import store_artifact
 from scheduler.services.sync.claims import held_claim
 from scheduler.services.sync.node_sync import sync_node
 from trainer.protocol import to_json

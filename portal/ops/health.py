@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 import kombu.exceptions
 from django.conf import settings
@@ -18,10 +19,12 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from knowledge.selectors import drift_alarm, rate_errors, track_record
+from portal import disk
 from portal.accounts.permissions import AdminOnly
 from portal.celery import app
 from portal.clock import database_now
 from scheduler.selectors.analysis.overview import completions, counts
+from scheduler.selectors.analysis.storage import stored_bytes
 from scheduler.selectors.cluster.stops import all_stops, recent_levels
 from scheduler.states import JobState
 
@@ -40,14 +43,18 @@ def healthz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
 
 
 def readyz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
-    """Answer 200 when database, broker and scheduling loop all work, else 503.
+    """Answer 200 when database, broker and scheduling loop all work and the disk has room, else 503.
 
-    The answer says which of them does not.
+    The answer says which of them does not, and warns of a disk that is nearly full.
     """
     checks = {"database": _database(), "broker": broker_works()}
     checks["scheduler"] = _scheduler() if checks["database"] == "ok" else "not known without the database"
+    now = disk.disk()
+    checks["disk"] = now.trouble if now.is_full else "ok"
     ready = all(answer == "ok" for answer in checks.values())
-    answer = {"status": "ready" if ready else "not ready", "checks": checks}
+    answer: dict[str, Any] = {"status": "ready" if ready else "not ready", "checks": checks}
+    if now.trouble:
+        answer["warnings"] = [now.trouble]
     return JsonResponse(answer, status=200 if ready else 503)
 
 
@@ -119,9 +126,22 @@ class ClusterHealth:
         if now.last_tick_at:
             age = (database_now() - now.last_tick_at).total_seconds()
             yield GaugeMetricFamily("foretune_last_tick_age_seconds", "Age of the last pass.", value=age)
+        yield from _rooms()
         yield from _stops()
         yield from _quality()
         yield from _promises()
+
+
+def _rooms() -> Iterable[Metric]:
+    now = disk.disk()
+    yield GaugeMetricFamily(
+        "foretune_disk_bytes", "The portal's part of the disk of DATA_DIR.", value=now.total_bytes
+    )
+    yield GaugeMetricFamily("foretune_disk_free_bytes", "Of these, free for new work.", value=now.free_bytes)
+    stored = GaugeMetricFamily("foretune_stored_bytes", "Bytes of files at the portal.", labels=["kind"])
+    for kind, taken in stored_bytes().items():
+        stored.add_metric([kind], taken)
+    yield stored
 
 
 def _stops() -> Iterable[Metric]:

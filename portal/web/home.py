@@ -18,6 +18,7 @@ from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.accounts.visits import away_since
 from portal.clock import database_now
+from portal.disk import disk
 from portal.web.common.partials import fragment, is_fragment
 from portal.web.jobs.rows import JobRow, rows_of
 from scheduler.selectors.analysis.activity import has_submitted, job_news, node_news, unfinished_jobs
@@ -34,7 +35,11 @@ def home(request: PageRequest) -> HttpResponse:
     if is_fragment(request):
         return fragment(request, "home/now.html", _now(request.user))
     since = away_since(user=request.user, session=request.session, now=database_now())
-    context = {**_now(request.user), "since": since, "drift": drift_alarm() if request.user.is_admin else ""}
+    context = {**_now(request.user), "since": since}
+    if request.user.is_admin:
+        now = disk()
+        # Of a full one everybody is told, on every page.
+        context |= {"drift": drift_alarm(), "scarce_disk": "" if now.is_full else now.trouble}
     if since:
         context |= {
             "job_news": job_news(request.user, since)[:SHOWN_NEWS],

@@ -12,7 +12,8 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from portal.web.admin import audit, catalogue, policy
+from portal import disk
+from portal.web.admin import audit, catalogue, policy, storage
 from portal.web.analysis import analytics, history, simulations
 from portal.web.jobs import files, jobs, queue
 from portal.web.markets import markets
@@ -54,10 +55,15 @@ PAGES = (
     Page(Menu.ADMINISTRATION, "Past executions", "history/", history.history, "history"),
     Page(Menu.ADMINISTRATION, "Models and GPUs", "catalogue/", catalogue.page, "catalogue"),
     Page(Menu.ADMINISTRATION, "Simulations", "simulations/", simulations.simulation_list, "simulations"),
+    Page(Menu.ADMINISTRATION, "Storage", "storage/", storage.storage, "storage"),
     Page(Menu.ADMINISTRATION, "Scheduling policy", "policy/", policy.policy, "policy"),
 )
 
 
 def context(_request: HttpRequest) -> dict[str, Any]:
-    """The pages of each menu, for every template."""
-    return {"navigation": {str(menu): [page for page in PAGES if page.menu is menu] for menu in Menu}}
+    """The pages of each menu, and the full disk if it is, for every template."""
+    now = disk.disk()
+    return {
+        "navigation": {str(menu): [page for page in PAGES if page.menu is menu] for menu in Menu},
+        "full_disk": now.trouble if now.is_full else "",
+    }

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from knowledge.log_formats.kept import forget_old_forms, is_any_form_awaited
 from knowledge.script_readings.trees import forget_old, is_any_awaited
+from portal import disk
 from scheduler import hints
 from scheduler.models import JoinToken
 from scheduler.services.decisions import forget_old_decisions
@@ -17,6 +18,7 @@ from scheduler.services.files.storage import forget_cut_off
 from scheduler.services.files.uploads import forget_deleted
 from scheduler.services.forecasts.questions import forget_start_questions
 from scheduler.services.idempotency import forget_old_keys
+from scheduler.services.jobs.kept_checkpoints import forget_checkpoints, jobs_with_checkpoints
 from scheduler.services.lockouts import release_jobs
 from scheduler.services.simulations.request import ask_again
 from scheduler.services.sync.warnings import warn_of_growing_jobs, warn_of_silent_jobs
@@ -30,8 +32,10 @@ def sweep(now: datetime) -> None:
 
     Old are idempotency keys, join tokens that expired a day ago, and what killed processes were taking in or
     out. Simulations that are lost are looked after, the jobs of people who are locked out, and jobs that are
-    silent or need ever more memory. Decisions and questions about starts are forgotten after their time.
+    silent or need ever more memory. Decisions and questions about starts are forgotten after their time,
+    files of checkpoints once nothing goes on from them. The disk's reserve is made where there is none.
     """
+    disk.keep_reserve()
     ask_again(now=now)
     if is_any_awaited() or is_any_form_awaited():
         hints.read_scripts()
@@ -53,6 +57,7 @@ def sweep(now: datetime) -> None:
         "upload_holds": holds,
         "cut_off_files": files,
         "deleted_files": deleted,
+        "checkpoint_files": forget_checkpoints(jobs=jobs_with_checkpoints(), now=now),
         "decisions": decisions,
         "script_readings": readings,
         "log_formats": forget_old_forms(now),

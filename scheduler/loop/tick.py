@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 from datetime import datetime
 
+from portal import disk
 from portal.clock import database_now
 from scheduler import hints
 from scheduler.core.cycle.rounds import next_round
@@ -40,6 +41,7 @@ def tick(*, after: int | None = None) -> TickReport:
 
     after: the newest tick when this one was asked for; if another has begun since, it has seen all there was.
     """
+    disk.relieve()
     if after is not None and leadership.newest() > after:
         return TickReport(ran=False)
     epoch = leadership.acquire()

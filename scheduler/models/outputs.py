@@ -98,17 +98,28 @@ class Checkpoint(models.Model):
 
 
 class Artifact(models.Model):
-    """A file that a claim uploaded; it lies under DATA_DIR/artifacts/JOB/CLAIM/PATH."""
+    """A file that a claim uploaded; it lies under DATA_DIR/artifacts/JOB/CLAIM/PATH.
+
+    checkpoint_step: of the checkpoint that it is a part of; null for outputs and logs.
+    """
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="artifacts")
     claim = models.ForeignKey(Claim, models.CASCADE, related_name="artifacts")
     path = models.CharField(max_length=300)
     sha256 = models.CharField(max_length=64)
     bytes = models.BigIntegerField()
+    checkpoint_step = models.IntegerField(null=True, blank=True)
     at = models.DateTimeField()
 
     class Meta:
         ordering = ["path"]
+        indexes = [
+            models.Index(
+                fields=["job"],
+                condition=models.Q(checkpoint_step__isnull=False),
+                name="artifact_of_checkpoint",
+            )
+        ]
         constraints = [models.UniqueConstraint(fields=["claim", "path"], name="one_artifact_per_path")]
 
     def __str__(self) -> str:

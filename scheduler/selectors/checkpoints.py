@@ -48,5 +48,9 @@ def only_nodes(jobs: QuerySet[Job]) -> dict[str, str]:
 
 
 def of_job(job: Job) -> QuerySet[Checkpoint]:
-    """All registered checkpoints with where they lie, the furthest first."""
-    return Checkpoint.objects.filter(job=job).select_related("node", "attempt").order_by("-step", "-pk")
+    """The checkpoints that may be resumed with where they lie, the furthest first."""
+    return (
+        Checkpoint.objects.filter(job=job, fault="")
+        .select_related("node", "attempt")
+        .order_by("-step", "-pk")
+    )

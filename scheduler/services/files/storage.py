@@ -5,7 +5,6 @@ They are under a name that nothing reads until they are complete.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import secrets
@@ -17,9 +16,16 @@ from typing import BinaryIO
 
 from django.conf import settings
 
+from portal import disk
 from scheduler.errors import FileTooLarge, StorageFull
 
 CHUNK = 1 << 20
+NOTHING_STORED = "The portal's disk is full; nothing was stored. Try again later."
+
+
+def artifact_path(job_id: str, claim_id: str, path: str) -> Path:
+    """Where an artifact lies."""
+    return Path(settings.DATA_DIR) / "artifacts" / job_id / claim_id / path
 
 
 def write_new(stream: BinaryIO, path: Path, *, limit: int) -> tuple[str, int]:
@@ -79,15 +85,25 @@ def _telling_a_full_disk() -> Iterator[None]:
     try:
         yield
     except OSError as failed:
-        if failed.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StorageFull("The portal's disk is full; nothing was stored. Try again later.") from failed
+        if failed.errno in disk.NO_ROOM:
+            raise StorageFull(NOTHING_STORED) from failed
         raise
+
+
+def refuse_on_full_disk() -> None:
+    """Raise StorageFull where the disk has no room for new work.
+
+    The last of it belongs to reports of nodes and to people who make room.
+    """
+    if trouble := (now := disk.disk()).is_full and now.trouble:
+        raise StorageFull(trouble)
 
 
 def _write(stream: BinaryIO, path: Path, limit: int) -> tuple[str, int]:
     digest, size = hashlib.sha256(), 0
     with path.open("xb") as out:
         while chunk := stream.read(CHUNK):
+            refuse_on_full_disk()
             size += len(chunk)
             if size > limit:
                 raise FileTooLarge(f"The file is larger than {limit:,} bytes.")

@@ -19,6 +19,7 @@ from scheduler.core.stopping import StopReason
 from scheduler.core.types import Topology
 from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import DatasetFile, Job
+from scheduler.services.files.storage import refuse_on_full_disk
 from scheduler.services.files.uploads import hold_files
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import recommend
@@ -85,7 +86,7 @@ def submit_job(
     """Store a job with everything that was left out filled in from knowledge, queued.
 
     The recommendation is asked for before the transaction that
-    `creation` opens. Raises BadParameters.
+    `creation` opens. Raises BadParameters, and StorageFull while the disk takes no new work.
     """
     recommender = recommend.current_recommender(spot=wants_spot(request))
     prepared = prepare(recommender, owner=owner, now=now, **request)
@@ -144,6 +145,7 @@ def prepare(
 
     spot: None is yes if there is a deadline.
     """
+    refuse_on_full_disk()
     fixed, aim = check_request(owner=owner, now=now, **request)
     values = {**UNLESS_SAID, **request}
     model, files = values["model"], {name: values[name] for name in ("training_file", "validation_file")}

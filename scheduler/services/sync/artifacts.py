@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -11,16 +12,12 @@ from django.db import transaction
 
 from scheduler.errors import BadReport, StaleAttempt
 from scheduler.models import Artifact, Attempt, Claim
-from scheduler.services.files.storage import arriving, make_folder, write_new
+from scheduler.services.files.storage import arriving, artifact_path, make_folder, write_new
 from scheduler.services.jobs.transitions import locked
 from trainer.protocol_parsing import safe_path
 
 LONGEST_NAME = 255  # of a file or folder, on most file systems
-
-
-def artifact_path(job_id: str, claim_id: str, path: str) -> Path:
-    """Where an artifact lies."""
-    return Path(settings.DATA_DIR) / "artifacts" / job_id / claim_id / path
+OF_CHECKPOINT = re.compile(r"checkpoints/step-([0-9]{1,9})/")
 
 
 def _make_way(target: Path) -> None:
@@ -58,8 +55,15 @@ def store_artifact(*, claim: Claim, path: str, sha256: str, stream: BinaryIO, no
             if Attempt.objects.filter(pk=claim.attempt_id, ended_at__isnull=False).exists():
                 raise StaleAttempt("This attempt has ended; its files are not wanted any more.")
             partial.replace(target)
+            part = OF_CHECKPOINT.match(path)
             return Artifact.objects.update_or_create(
                 claim=claim,
                 path=path,
-                defaults={"job_id": job_id, "sha256": sha256, "bytes": size, "at": now},
+                defaults={
+                    "job_id": job_id,
+                    "sha256": sha256,
+                    "bytes": size,
+                    "checkpoint_step": int(part[1]) if part else None,
+                    "at": now,
+                },
             )[0]

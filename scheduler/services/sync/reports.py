@@ -9,14 +9,17 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
+from django.db import transaction
 from django.db.models import F
 
 from knowledge.core.domain.option_json import option_json
 from scheduler.core.measured import FIGURES
 from scheduler.errors import BadReport
 from scheduler.models import Artifact, Attempt, Checkpoint, Claim, Job, LogPiece, Metric
+from scheduler.services.jobs.kept_checkpoints import forget_checkpoints
 from scheduler.services.jobs.recommend import repredict
 from scheduler.services.jobs.transitions import note_job
 from scheduler.services.sync import progress
@@ -200,9 +203,12 @@ def _checkpoint(job: Job, claim: Claim, report: Report, now: datetime) -> None:
         return
     if stored not in ("portal", "node"):
         raise BadReport("stored must be portal, node or gone")
+    if job.total_steps and step > job.total_steps:
+        raise BadReport(f"step {step} lies beyond the last one, {job.total_steps}")
     files = _files(report.body.get("files"))
     if stored == "portal":
         _require_received(claim, step, files)
+    transaction.on_commit(partial(forget_checkpoints, jobs=[job.pk], now=now), robust=True)
     Checkpoint.objects.get_or_create(
         attempt=claim.attempt,
         step=step,

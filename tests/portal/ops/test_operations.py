@@ -40,6 +40,7 @@ def test_readyz_names_what_is_missing(client: Client, db: None, monkeypatch: pyt
         "database": "ok",
         "broker": "does not answer",
         "scheduler": answer.json()["checks"]["scheduler"],
+        "disk": answer.json()["checks"]["disk"],
     }
 
 

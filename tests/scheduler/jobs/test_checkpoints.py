@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
+import pytest
+from django.conf import settings
+
+from portal.clock import database_now
+from scheduler.loop.sweeps import sweep
 from scheduler.loop.tick import tick
-from scheduler.models import Checkpoint, Node
+from scheduler.models import Checkpoint, Job, Node
+from scheduler.services.files.storage import artifact_path
 from scheduler.services.files.uploads import path_of
-from scheduler.services.sync.artifacts import artifact_path
 from scheduler.states import JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, checkpoint
@@ -145,3 +152,70 @@ def test_a_node_speaks_of_its_own_checkpoints_only(node: FakeNode) -> None:
     node.save_checkpoint(order, 10)
     node.run(order, checkpoint(10, [], stored="gone"))
     assert Checkpoint.objects.filter(job=job).exists()
+
+
+def kept_at_the_portal(job: Job) -> list[int]:
+    """The steps whose files lie there, by rows and on the disk alike."""
+    rows = {part.checkpoint_step for part in job.artifacts.all()} - {None}
+    folder = Path(settings.DATA_DIR) / "artifacts" / job.pk
+    on_disk = {int(path.parent.name.removeprefix("step-")) for path in folder.rglob("weights.bin")}
+    assert rows == on_disk
+    return sorted(on_disk)
+
+
+def test_two_checkpoints_of_a_live_job_are_kept_and_none_after_its_success(
+    node: FakeNode, django_capture_on_commit_callbacks: Any
+) -> None:
+    job = world.placed_job(node)
+    order = node.take_up()
+    for saved in (10, 20, 30, 40):
+        with django_capture_on_commit_callbacks(execute=True):
+            node.save_checkpoint(order, saved)
+    assert kept_at_the_portal(job) == [30, 40]
+    node.upload(order, "checkpoints/step-50/weights.bin", b"on its way")
+    sweep(database_now())
+    assert kept_at_the_portal(job) == [30, 40, 50]
+    node.end(order, "killed")
+    order, step = resumed_at(node)
+    sweep(database_now())
+    assert (step, kept_at_the_portal(job)) == (40, [30, 40])
+    assert node.fetch(order, "resume/weights.bin").status_code == 200
+    node.upload(order, "output/adapter.bin", b"learnt")
+    node.end(order, "succeeded")
+    sweep(database_now())
+    assert kept_at_the_portal(job) == []
+    assert [artifact.path for artifact in job.artifacts.all()] == ["output/adapter.bin"]
+
+
+def test_a_damaged_checkpoint_takes_nobodys_place(node: FakeNode) -> None:
+    job = world.placed_job(node)
+    first = node.take_up()
+    for saved in (10, 20, 30):
+        node.save_checkpoint(first, saved)
+    node.end(first, "killed")
+    node.end(resumed_at(node)[0], "checkpoint", reason=DAMAGED)
+    sweep(database_now())
+    assert kept_at_the_portal(job) == [10, 20]
+    assert resumed_at(node)[1] == 20
+
+
+def test_the_furthest_checkpoint_of_a_failed_job_is_kept_for_some_days(node: FakeNode) -> None:
+    job = world.placed_job(node)
+    order = node.take_up()
+    for saved in (10, 20):
+        node.save_checkpoint(order, saved)
+    node.end(order, "error", reason="line 7 has no completion")
+    sweep(database_now())
+    assert kept_at_the_portal(job) == [20]
+    sweep(database_now() + timedelta(days=settings.CHECKPOINT_KEEP_DAYS + 1))
+    assert kept_at_the_portal(job) == []
+
+
+def test_files_that_a_killed_process_had_removed_already_are_no_trouble(node: FakeNode) -> None:
+    job = world.placed_job(node)
+    order = node.take_up()
+    for saved in (10, 20, 30):
+        node.save_checkpoint(order, saved)
+    artifact_path(job.pk, order.claim, "checkpoints/step-10/weights.bin").unlink()
+    sweep(database_now())
+    assert kept_at_the_portal(job) == [20, 30]

@@ -1,0 +1,76 @@
+"""The checkpoints at the portal that are kept, and the removal of all others."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+from scheduler.models import Artifact, Checkpoint, Job
+from scheduler.services.files.storage import artifact_path
+from scheduler.services.jobs.transitions import locked
+from scheduler.states import TERMINAL, JobState
+
+log = logging.getLogger(__name__)
+OF_A_LIVE_JOB = 2  # a damaged one leaves the one before
+SUPERSEDED = "It was removed: later ones, or the job's end, made it needless."
+Part = tuple[str, int]  # a claim and a step
+
+
+def forget_checkpoints(*, jobs: Iterable[str], now: datetime) -> int:
+    """Remove the files of checkpoints that nothing goes on from, and return how many.
+
+    Kept are the two furthest of a job that has not ended, the furthest of one that failed for
+    CHECKPOINT_KEEP_DAYS, and what a live attempt starts from or has under way. Rows of files outlive the
+    files, so that what a killed process left over is removed the next time.
+    """
+    return sum(_forget(job_id, now) for job_id in jobs)
+
+
+def jobs_with_checkpoints() -> list[str]:
+    """The jobs of which the portal has files of checkpoints."""
+    parts = Artifact.objects.filter(checkpoint_step__isnull=False).order_by()
+    return list(parts.values_list("job_id", flat=True).distinct())
+
+
+def _forget(job_id: str, now: datetime) -> int:
+    with transaction.atomic():
+        kept = _kept(locked(job_id), now)
+        parts = Artifact.objects.filter(job_id=job_id, checkpoint_step__isnull=False)
+        needless = [part for part in parts if (str(part.claim_id), part.checkpoint_step) not in kept]
+        for claim, step in {(part.claim_id, part.checkpoint_step or 0) for part in needless}:
+            here = Checkpoint.objects.filter(claim_id=claim, step=step, node__isnull=True, fault="")
+            here.update(fault=SUPERSEDED)
+    # From here on no attempt is told to go on from them.
+    for part in needless:
+        path = artifact_path(job_id, str(part.claim_id), part.path)
+        path.unlink(missing_ok=True)
+        with suppress(OSError):  # others of its checkpoint are there still
+            path.parent.rmdir()
+    return Artifact.objects.filter(pk__in=[part.pk for part in needless]).delete()[0]
+
+
+def _kept(job: Job, now: datetime) -> set[Part]:
+    usable = Checkpoint.objects.filter(job=job, node__isnull=True, fault="").order_by("-step", "-pk")
+    kept = {(str(one.claim_id), one.step) for one in usable[: _number(job, now)]}
+    live = job.attempts.filter(ended_at__isnull=True).select_related("resume_from").first()
+    if live is None:
+        return kept
+    if live.resume_from:
+        kept.add((str(live.resume_from.claim_id), live.resume_from.step))
+    uploaded = Artifact.objects.filter(claim__attempt=live, checkpoint_step__isnull=False).order_by()
+    registered = set(Checkpoint.objects.filter(attempt=live).values_list("claim_id", "step"))
+    under_way = set(uploaded.values_list("claim_id", "checkpoint_step")) - registered
+    return kept | {(str(claim), step or 0) for claim, step in under_way}
+
+
+def _number(job: Job, now: datetime) -> int:
+    """How many complete ones are kept."""
+    if job.state not in TERMINAL:
+        return OF_A_LIVE_JOB
+    lately = job.ended_at is not None and job.ended_at > now - timedelta(days=settings.CHECKPOINT_KEEP_DAYS)
+    return int(job.state == JobState.FAILED and lately)
