@@ -48,6 +48,7 @@ class Phase(StrEnum):
     ASSIGNED = "assigned"  # known to the portal only
     STARTING = "starting"  # taken up: inputs, process, imports, model
     RUNNING = "running"  # training steps
+    DELIVERING = "delivering"  # the process has ended and its GPUs are free; its files are on their way
     ENDED = "ended"
 
 

@@ -33,7 +33,7 @@ from scheduler.selectors.figures.cost import job_costs
 from scheduler.selectors.jobs import JobColumns, job_columns
 from scheduler.selectors.markets.foreseen import market_view
 from scheduler.selectors.quotas import limits_in_force
-from scheduler.states import LIVE, JobState
+from scheduler.states import LIVE, JobState, is_preempting
 
 ATTEMPT_COLUMNS = (
     "job_id", "fence", "created_at", "ended_at", "progress", "measured", "stopped_for_id",
@@ -48,18 +48,19 @@ def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
     for another as waiting, so that nothing is decided twice.
     """
     present = Job.objects.filter(state__in=[JobState.QUEUED, *LIVE]).order_by("submitted_at", "id")
-    jobs = job_columns(present)
+    held, pending = _held(), _pending()
+    jobs = [job for job in job_columns(present) if not _only_delivers(job, held, pending)]
     options = options_of(jobs)
     without = [job.pk for job in jobs if not options[job.pk].options]
     rows = JobRows(
         options=options,
-        held=_held(),
+        held=held,
         attempts=_history(present),
         pinned=only_nodes(present.filter(state=JobState.QUEUED)),
         no_option=explain_missing_options(without),
         nodes_away=explain_nodes_away(without),
         avoided=with_offline_nodes(avoided_by(present, now), jobs, options),
-        pending=_pending(),
+        pending=pending,
         saved_at=saved_at(present),
         array_limits=_array_limits(jobs),
         spent=_spent(jobs, now),
@@ -78,6 +79,15 @@ def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
         markets=_markets(jobs, now),
         used=rows.shares.with_held(_holders(jobs, rows), now),
     )
+
+
+def _only_delivers(job: JobColumns, *holding: Mapping[str, object]) -> bool:
+    """Has its training ended, so that it has left its GPUs and brings its files alone?
+
+    There is nothing to decide about such a job, unless it waits for GPUs again.
+    """
+    waits = job.state == JobState.QUEUED or is_preempting(job.state, job.stop_for)
+    return not waits and not any(job.pk in held for held in holding)
 
 
 def _held() -> dict[str, tuple[GpuId, ...]]:

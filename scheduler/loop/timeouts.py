@@ -16,7 +16,7 @@ from scheduler.core.serving import Reachability
 from scheduler.loop import leadership
 from scheduler.loop.budget import TickBudget
 from scheduler.loop.leases import terms
-from scheduler.models import Attempt, Claim, Epoch, Job, Node
+from scheduler.models import Allocation, Attempt, Claim, Epoch, Job, Node
 from scheduler.selectors.cluster.windows import closed_jobs, closing, in_words
 from scheduler.selectors.dependencies import hopeless
 from scheduler.services.jobs.attempts import end_attempt
@@ -77,7 +77,7 @@ def enforce(epoch: Epoch, web: Reachability, now: datetime, budget: TickBudget) 
         if not _nodes_could_report(web, limit_s, now):
             continue
         since = now - timedelta(seconds=limit_s)
-        old = Job.objects.filter(state=state, state_since__lt=since)
+        old = Job.objects.filter(Exists(_holding()), state=state, state_since__lt=since)
         if state is JobState.STARTING:
             old = old.exclude(Exists(_preparing(since)))
         for job in old.order_by("?"):
@@ -93,6 +93,13 @@ def enforce(epoch: Epoch, web: Reachability, now: datetime, budget: TickBudget) 
 def _nodes_could_report(web: Reachability, limit_s: float, now: datetime) -> bool:
     """Give every state its whole time anew after an absence of the web server."""
     return web.stood_open(timedelta(seconds=limit_s), now, terms().gap)
+
+
+def _holding() -> QuerySet[Allocation]:
+    """Return the GPUs that a job holds: once its training has ended, files alone may take their time."""
+    return Allocation.objects.filter(
+        claim__attempt__job=OuterRef("pk"), claim__attempt__ended_at__isnull=True, released_at__isnull=True
+    )
 
 
 def _preparing(since: datetime) -> QuerySet[Claim]:

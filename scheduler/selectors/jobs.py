@@ -28,6 +28,7 @@ from scheduler.models import (
 )
 from scheduler.models.ids import JOB_ID
 from scheduler.states import TERMINAL, JobEventKind, JobState, StopFor, is_preempting, public_state
+from trainer.protocol import Phase
 
 SHOWN_LOG = 16_000  # characters of a log's end
 DETAILS = ("options", "evidence", "notes", "chosen", "params", "binding", "fixed")
@@ -269,6 +270,12 @@ def log_tail(job: Job) -> str:
         if sum(map(len, parts)) >= SHOWN_LOG:
             break
     return "".join(reversed(parts))[-SHOWN_LOG:]
+
+
+def delivers(job: Job) -> bool:
+    """Has its training ended, with files that are still on their way to the portal?"""
+    live = Claim.objects.filter(attempt__job=job, attempt__ended_at__isnull=True)
+    return live.filter(phase=Phase.DELIVERING).exists()
 
 
 def artifacts(job: Job) -> QuerySet[Artifact]:

@@ -114,8 +114,16 @@ CHECKS = (
         "I6",
         "what lives holds its GPUs",
         "SELECT a.job_id, c.id FROM scheduler_claim c JOIN scheduler_attempt a ON a.id = c.attempt_id"
-        " WHERE a.ended_at IS NULL AND NOT EXISTS (SELECT 1 FROM scheduler_allocation l"
+        " WHERE a.ended_at IS NULL AND c.phase NOT IN ('delivering', 'ended')"
+        " AND NOT EXISTS (SELECT 1 FROM scheduler_allocation l"
         " WHERE l.claim_id = c.id AND l.released_at IS NULL)",
+    ),
+    Check(
+        "I6",
+        "what only delivers holds no GPU",
+        "SELECT a.job_id, c.id FROM scheduler_allocation l JOIN scheduler_claim c ON c.id = l.claim_id"
+        " JOIN scheduler_attempt a ON a.id = c.attempt_id"
+        " WHERE l.released_at IS NULL AND c.phase = 'delivering'",
     ),
     Check("I7", "no step is noted after the end", _came_late("metric", "attempt")),
     Check("I7", "no log is taken after the end", _came_late("logpiece", "claim")),
@@ -195,6 +203,18 @@ CHECKS = (
         " JOIN scheduler_checkpoint k ON k.job_id = a.job_id AND k.node_id IS NULL AND k.fault = ''"
         " JOIN scheduler_attempt s ON s.id = k.attempt_id"
         " WHERE s.fence < a.fence AND k.step > a.resume_step",
+    ),
+    Check(
+        "I14",
+        "a checkpoint that failed an attempt is offered to no other",
+        "SELECT job_id, COUNT(*) FROM scheduler_attempt WHERE outcome = 'checkpoint'"
+        " AND resume_from_id IS NOT NULL GROUP BY job_id, resume_from_id HAVING COUNT(*) > 1",
+    ),
+    Check(
+        "I14",
+        "no checkpoint lies beyond the last step",
+        "SELECT j.id, k.step FROM scheduler_checkpoint k JOIN scheduler_job j ON j.id = k.job_id"
+        " WHERE k.step > j.total_steps",
     ),
     Check(
         "I14",

@@ -5,6 +5,7 @@ AgentError
     UpgradeNeeded     the portal no longer speaks this agent's protocol
     PortalAway        nothing wrong here: try again later
         Unauthorised  the node token is not accepted (now)
+        PortalFull    its disk has no room (now)
     TooMuch           the message was too large: send less
     PortalRefused     the portal will never accept this, or never have it
         ContentLost   it has lost a file, or has another content than it announced
@@ -49,6 +50,10 @@ class Unauthorised(PortalAway):
 
     Trainings go on: the portal may be wrong.
     """
+
+
+class PortalFull(PortalAway):
+    """The portal's disk has no room for a file."""
 
 
 class TooMuch(AgentError):

@@ -25,12 +25,12 @@ from scheduler.selectors.cluster.preemptions import preempted
 from scheduler.selectors.figures.job import job_figures
 from scheduler.selectors.figures.start_forecasts import newest_forecast
 from scheduler.selectors.figures.training import attempt_that_counts
-from scheduler.selectors.jobs import cancellation, get_job, jobs_named_in, metrics
+from scheduler.selectors.jobs import cancellation, delivers, get_job, jobs_named_in, metrics
 from scheduler.selectors.public_states import WHILE_PAUSED, may
 from scheduler.services.jobs.change import change_job
 from scheduler.services.jobs.priorities import hold_job, move_back, move_to_front, release_job
 from scheduler.services.jobs.verbs import CANCEL_ASKED, CANCELLED, cancel_job, pause_job, resume_job
-from scheduler.states import TERMINAL
+from scheduler.states import LIVE, TERMINAL
 from trainer.step_metrics import STEP_CHARTS
 
 CHART_ROWS = 20_000
@@ -88,6 +88,7 @@ def _live(request: PageRequest, job: Job, now: datetime) -> dict[str, Any]:
         "final": job.state in TERMINAL,
         "explained": explained(job),
         "may": may(job),
+        "delivers": job.state in LIVE and delivers(job),
         "while_paused": WHILE_PAUSED if figures.state == "paused" else "",
         "preempted": preempted(job, request.user),
         "starts": newest_forecast(job, now),

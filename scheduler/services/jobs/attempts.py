@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from django.db import transaction
 from knowledge.core.domain.option_json import read_option
 from scheduler import hints
 from scheduler.core.market.types import NodeTerms
-from scheduler.models import Allocation, Attempt, Job
+from scheduler.models import Allocation, Attempt, Claim, Job
 from scheduler.services.fair_shares import charge
 from scheduler.services.jobs.executions import record
 from scheduler.services.jobs.preemptions import note_lost_work, why_it_waits
@@ -46,14 +47,24 @@ def end_attempt(*, attempt: Attempt, outcome: Outcome, reason: str, now: datetim
         return None
     attempt.refresh_from_db()
     attempt.claims.filter(outcome="").update(outcome=outcome, phase=Phase.ENDED)
-    held = Allocation.objects.filter(claim__attempt=attempt, released_at__isnull=True)
-    gpus = held.update(released_at=now)
-    charge(job=job, gpus=gpus, begun_at=attempt.created_at, now=now)
+    release(job=job, attempt=attempt, claims=attempt.claims.all(), now=now)
     if job.preempting:
+        gpus = Allocation.objects.filter(claim__attempt=attempt).count()
         note_lost_work(attempt=attempt, gpus=gpus, outcome=outcome, now=now)
     record(attempt=attempt, job=job, now=now)
     log.info("attempt ended", extra={"job": job.pk, "attempt": str(attempt.pk), "outcome": outcome.value})
     return _follow(job, attempt, outcome, reason, now)
+
+
+def release(*, job: Job, attempt: Attempt, claims: Iterable[Claim], now: datetime) -> None:
+    """Free the GPUs that claims of a job hold still, and charge them.
+
+    To be called within a transaction that holds the job.
+    """
+    held = Allocation.objects.filter(claim__in=claims, released_at__isnull=True)
+    if gpus := held.update(released_at=now):
+        charge(job=job, gpus=gpus, begun_at=attempt.created_at, now=now)
+        hints.tick()
 
 
 def _follow(job: Job, attempt: Attempt, outcome: Outcome, reason: str, now: datetime) -> Job:

@@ -14,7 +14,7 @@ from portal.accounts.services import audit
 from scheduler.core.measured import Measured
 from scheduler.errors import BadReport, NotFound, StaleAttempt
 from scheduler.models import Attempt, Claim, Job, Node
-from scheduler.services.jobs.attempts import end_attempt
+from scheduler.services.jobs.attempts import end_attempt, release
 from scheduler.services.jobs.preemptions import note_start_up
 from scheduler.services.jobs.transitions import locked, move_job
 from scheduler.services.nodes.state import record_decline
@@ -106,13 +106,19 @@ def _take_reports(job: Job, claim: Claim, said: ClaimState, now: datetime) -> st
 
 
 def _advance(job: Job, claim: Claim, phase: Phase, now: datetime) -> None:
-    """Record the phase; the job follows once every claim of its gang is that far."""
+    """Record the phase; the job follows once every claim of its gang is that far.
+
+    A claim that delivers needs its GPUs no more: its files may wait for the portal's disk.
+    """
     claim.phase, claim.started = phase, True
     claim.save(update_fields=["phase", "started"])
+    if phase is Phase.DELIVERING:
+        release(job=job, attempt=claim.attempt, claims=[claim], now=now)
     slowest = min((Phase(p) for p in claim.attempt.claims.values_list("phase", flat=True)), key=ORDER.index)
     if job.state == JobState.ASSIGNED and slowest is not Phase.ASSIGNED:
         job = move_job(job=job, to=JobState.STARTING, now=now, first_started_at=job.first_started_at or now)
-    if job.state == JobState.STARTING and slowest is Phase.RUNNING:
+    trains = slowest is Phase.RUNNING or (slowest is Phase.DELIVERING and claim.attempt.figures != Measured())
+    if job.state == JobState.STARTING and trains:
         Attempt.objects.filter(pk=claim.attempt_id).update(running_at=now)
         if claim.attempt.fence > 1:
             note_start_up(attempt=claim.attempt, now=now)

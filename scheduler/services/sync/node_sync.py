@@ -99,7 +99,7 @@ def _heal(node: Node, message: Sync, errors: dict[str, tuple[str, str]], now: da
     It was lost, did not confirm a stop, or its GPUs were not in order.
     """
     still_running = any(
-        said.phase is not Phase.ENDED and errors.get(said.claim, ("", ""))[0] == STALE
+        said.phase not in (Phase.DELIVERING, Phase.ENDED) and errors.get(said.claim, ("", ""))[0] == STALE
         for said in message.claims
     )
     waits = node.state == NodeState.BLOCKED and node.block_kind in ENDED_BY_REPORT

@@ -226,3 +226,31 @@ def test_a_checkpoint_that_is_not_what_its_manifest_says_is_not_reported(
     given.want, given.stop_for = "stop", "preempt"
     until(lambda: given.end)
     assert [body["step"] for body in given.bodies("checkpoint")] == [given.bodies("step")[-1]["step"]]
+
+
+def test_a_full_portal_is_waited_for_without_the_gpus(portal: FakePortal, start_agent: StartAgent) -> None:
+    """The outputs are all that a success has to bring; the portal hears that its GPUs are free."""
+    portal.full = True
+    given = portal.give("c1", "normal")
+    start_agent()
+    until(lambda: "delivering" in given.phases)
+    assert given.end is None
+    portal.full = False
+    assert until(lambda: given.end).outcome == Outcome.SUCCEEDED
+    assert given.artifacts["output/adapter.bin"]
+    order = ["starting", "running", "delivering", "ended"]
+    assert sorted(given.phases, key=order.index) == given.phases
+
+
+def test_a_stop_does_not_wait_for_room_at_the_portal(
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent
+) -> None:
+    """Its checkpoint stays here, and its log is told in pieces anyhow."""
+    portal.full = True
+    start_agent()
+    given = under_way(portal)
+    given.want, given.stop_for = "stop", "pause"
+    assert until(lambda: given.end).outcome == Outcome.STOPPED
+    (checkpoint,) = given.bodies("checkpoint")
+    assert checkpoint["stored"] == "node"
+    assert given.artifacts == {}

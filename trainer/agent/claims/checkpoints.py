@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trainer.agent.errors import AgentError, Interrupted, PortalRefused, TooMuch
+from trainer.agent.errors import AgentError, Interrupted, PortalFull, PortalRefused, TooMuch
 from trainer.agent.portal_api.transfers import Transfers, describe
 from trainer.agent.storage.folder import open_inside, read_json
 from trainer.agent.storage.spool import Spool
@@ -123,7 +123,7 @@ class CheckpointUploader:
             try:
                 self._upload([replace(file, path=f"{folder}/{file.path}") for file in files])
                 stored = PORTAL
-            except (PortalRefused, TooMuch) as error:
+            except (PortalRefused, TooMuch, PortalFull) as error:
                 log.warning(
                     "the portal takes no checkpoint", extra={"claim": self._spec.claim, "error": str(error)}
                 )

@@ -76,6 +76,8 @@ class NodeClaim:
     @property
     def _phase(self) -> Phase:
         """Running from the moment that the model is loaded and the data is counted."""
+        if self._record.ending is not None:
+            return Phase.DELIVERING
         return Phase.RUNNING if ReportKind.START in self._spool.kinds else Phase.STARTING
 
     @property
@@ -200,6 +202,7 @@ class NodeClaim:
         if self._record.ending is None:
             self._record.ending = self._train()
             self._save()
+            self._changed()  # the GPUs are free
         # Cancelled while its files were on their way: they are not wanted and neither is the success.
         self._end(deliver(self._record, self._spool, self._transfers, self._uploader, self._given_up))
 

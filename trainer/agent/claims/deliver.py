@@ -15,7 +15,7 @@ from trainer.agent.claims.collect import log_size
 from trainer.agent.claims.outcome import ClaimEnd
 from trainer.agent.claims.store import ClaimRecord
 from trainer.agent.claims.watch import read_result
-from trainer.agent.errors import Interrupted, PortalRefused, TooMuch
+from trainer.agent.errors import Interrupted, PortalFull, PortalRefused, TooMuch
 from trainer.agent.portal_api.transfers import Transfers, describe
 from trainer.agent.storage.spool import Spool
 from trainer.protocol import Outcome, ProtocolError, ReportKind
@@ -45,8 +45,9 @@ def deliver(
         raise ValueError("a claim is delivered after its training ended")
     try:
         if ending.outcome == Outcome.SUCCEEDED:
-            ending = _outputs(record, transfers, ending)
-        elif not given_up.is_set():
+            ending = _outputs(record, transfers, ending)  # these wait for the portal's disk
+        transfers.wait_for_no_room()
+        if ending.outcome != Outcome.SUCCEEDED and not given_up.is_set():
             _last_checkpoint(record, uploader)
         _log(record, transfers)
     except Interrupted:
@@ -109,5 +110,5 @@ def _log(record: ClaimRecord, transfers: Transfers) -> None:
     try:
         if 0 < log_size(record.run) <= LOG_UPLOAD_BYTES:
             transfers.upload(record.run, "log.txt")
-    except (PortalRefused, TooMuch, OSError) as error:
+    except (PortalRefused, TooMuch, PortalFull, OSError) as error:
         log.warning("the log was not kept", extra={"claim": record.spec.claim, "error": str(error)})

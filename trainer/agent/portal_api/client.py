@@ -20,6 +20,7 @@ from trainer.agent.errors import (
     ContentLost,
     Interrupted,
     PortalAway,
+    PortalFull,
     PortalRefused,
     SetupError,
     StaleClaim,
@@ -181,6 +182,8 @@ def _raise_for(answer: httpx.Response) -> None:
         raise ContentLost(said)
     if status == 413:
         raise TooMuch(said)
+    if status == 507:
+        raise PortalFull(said, retry_after_s(answer))
     if status in {408, 425, 429} or status >= 500:
         raise PortalAway(said, retry_after_s(answer))
     raise PortalRefused(said)

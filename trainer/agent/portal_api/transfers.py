@@ -15,6 +15,7 @@ from trainer.agent.errors import (
     InputLost,
     Interrupted,
     PortalAway,
+    PortalFull,
     PortalRefused,
     TooMuch,
 )
@@ -38,6 +39,11 @@ class Transfers:
 
     def __init__(self, portal: Portal, spec: Spec, given_up: threading.Event) -> None:
         self._portal, self._spec, self._given_up = portal, spec, given_up
+        self._dispensable = threading.Event()
+
+    def wait_for_no_room(self) -> None:
+        """From now on a full portal refuses: nothing that is still to come is worth a wait for its disk."""
+        self._dispensable.set()
 
     def fetch_inputs(self, run: Path, stopping: threading.Event) -> None:
         """Download training data and checkpoint into RUN/inputs.
@@ -76,7 +82,8 @@ class Transfers:
     def upload(self, run: Path, name: str) -> File:
         """Upload RUN/name as the artifact of that name. Returns what the portal now holds.
 
-        Raises PortalRefused or TooMuch if the portal refuses it, OSError if it is unreadable, Interrupted.
+        Raises PortalRefused or TooMuch if the portal refuses it, PortalFull once nobody waits for room there,
+        OSError if it is unreadable, Interrupted.
         """
         file = describe(run, name, name)
         self.send(file, lambda: open_inside(run, name))
@@ -100,6 +107,8 @@ class Transfers:
             try:
                 return attempt()
             except PortalAway as error:
+                if isinstance(error, PortalFull) and self._dispensable.is_set():
+                    raise
                 log.warning(f"{what}: trying again", extra={"claim": self._spec.claim, "error": str(error)})
                 stopping.wait(max(pause_s, error.retry_after_s))
                 pause_s = min(pause_s * 2, LONGEST_PAUSE_S)

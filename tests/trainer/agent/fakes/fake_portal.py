@@ -57,6 +57,7 @@ class FakePortal:
     def __init__(self) -> None:
         self.claims: dict[str, Given] = {}
         self.away = False  # 503 to everything
+        self.full = False  # 507 to every file
         self.slow = False  # takes and gives files in small pieces
         self.breaks_after = 0  # a file's bytes; then the connection is closed
         self.ranges: list[str] = []  # asked for, one for each download begun
@@ -236,6 +237,8 @@ class _Handler(BaseHTTPRequestHandler):
         given, path = self._claim()
         if self.portal.away or given is None:
             return self._answer(503 if self.portal.away else 409)
+        if self.portal.full:
+            return self._answer(507)
         if hashlib.sha256(content).hexdigest() != self.headers["X-Content-SHA256"]:
             return self._answer(422)
         given.artifacts[path] = content
