@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from tests.chaos.cluster import LIAR
 from tests.chaos.notes import Known, Note, Notebook
 from tests.harness.stack import Stack
 from tests.stack.jobs import WIDE
@@ -176,10 +177,16 @@ class Crowd:
 
 
 def tidy(stack: Stack, notebook: Notebook) -> None:
-    """As a person would after trouble: let every node work and every paused job go on."""
+    """As a person would after trouble: let every node work and every paused job go on.
+
+    A node that lied is removed.
+    """
     admin, user = (Caller(stack, token, notebook) for token in (stack.admin_token, stack.token))
     for node in (admin.get("nodes/") or {"data": []})["data"]:
-        if node["state"] in ("drained", "draining", "blocked"):
+        if node["name"].startswith(LIAR):
+            verb = "drain" if node["state"] == "ready" else "remove"
+            admin.post(verb, f"nodes/{node['id']}/{verb}/", {"reason": "it lied"} if verb == "drain" else {})
+        elif node["state"] in ("drained", "draining", "blocked"):
             admin.post("resume node", f"nodes/{node['id']}/resume/", {"reason": "chaos is over"})
     for job in (user.get("jobs/", limit=50) or {"data": []})["data"]:
         if job["internal_state"] == "paused":

@@ -16,6 +16,7 @@ from tests.harness.stack import Stack
 NODES = ("alpha", "beta", "gamma", "delta")
 SLOTS = {"alpha": 2}  # others have one
 NEWCOMER = "newcomer"  # joins while things break, if the plan says so
+LIAR = "liar"  # so does this one, and is removed afterwards
 COMMON = {"RATE_LIMIT": "100000/min", "CHECKPOINT_EVERY_S": "0.5", "SWEEP_EVERY_S": "5", "LOG_LEVEL": "INFO"}
 LEASE_15 = {
     "NODE_SUSPECT_S": "10",

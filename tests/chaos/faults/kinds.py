@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.chaos.faults import machines, processes, servers
+from tests.chaos.faults import content, liar, machines, processes, servers
 from tests.chaos.plan import Kind
 
 MOMENT, SHORT, SOME = (0.0, 0.0), (0.2, 4.0), (3.0, 12.0)
@@ -37,6 +37,8 @@ KINDS = (
     Kind("agent replaced", "node", 1, SOME, processes.replaced),
     Kind("agent's clock a day ahead", "node", 1, SOME, machines.clock_ahead),
     Kind("training killed", "node", 3, MOMENT, processes.training_killed),
+    Kind("checkpoint damaged, training killed", "node", 3, MOMENT, content.newest_damaged),
+    Kind("all checkpoints damaged, training killed", "node", 1, MOMENT, content.all_damaged),
     Kind("training paused", "node", 1, SOME, processes.training_paused),
     Kind("agent and training killed", "node", 2, SHORT, processes.agent_and_training_killed),
     Kind("node cut off, less than a lease", "node", 2, BELOW, machines.cut, leases=True),
@@ -47,6 +49,7 @@ KINDS = (
     Kind("answers lost", "node", 2, SOME, machines.lost_answers),
     Kind("old messages again", "node", 3, MOMENT, machines.said_again),
     Kind("node's disk full", "node", 2, SOME, machines.disk_full),
+    Kind("node lies", "liar", 2, SOME, liar.lying),
     Kind("node joins, answers lost", "newcomer", 1, SOME, processes.joining),
 )
 CAPABILITIES = (

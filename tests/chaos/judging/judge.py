@@ -62,8 +62,9 @@ def _answers(rows: str, notes: Sequence[Note]) -> Iterator[Violation]:
             yield Violation("I10", "a key with another body is refused", note.key, str(note.code))
         if note.op == "cancel" and note.known == "ok" and states.get(note.job) != "cancelled":
             yield Violation("I12", "an accepted cancel holds", note.job, states.get(note.job, "gone"))
-        if note.code >= 500 and note.code != 503:
-            yield Violation("F", "a portal in trouble says 503", f"{note.op} {note.key}", str(note.code))
+        if note.code >= 500 and note.code not in (503, 507):
+            detail = f"{note.op} {note.key}"
+            yield Violation("F", "a portal in trouble says 503, of a full disk 507", detail, str(note.code))
 
 
 def _losses(rows: str, notes: Sequence[Note], losses: Mapping[str, float]) -> Iterator[Violation]:
@@ -86,5 +87,7 @@ def _nodes(rows: str, silences: Silences, nodes: int) -> Iterator[Violation]:
     for event in NodeEvent.objects.using(rows).filter(kind__in=("lost", "blocked")).select_related("node"):
         if event.kind == "lost" and (why := silences.too_short(event.node.name, event.at.timestamp())):
             yield Violation("F10", "no node is lost before its lease has passed", event.node.name, why)
+        if event.kind == "blocked" and "resume/" in event.reason:
+            yield Violation("F", "no node is blamed for a checkpoint", event.node.name, event.reason)
         if event.kind == "blocked" and event.reason.startswith("Two agents"):
             yield Violation("F3", "one agent is not taken for two", event.node.name, event.reason)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from tests.chaos.cluster import LIAR
 from tests.chaos.watch import Timeline
 
 HEARD_WITHIN_S = 5.0
@@ -95,7 +96,7 @@ def _touches(one: Struck) -> frozenset[str]:
 
 def _needs(one: Struck) -> frozenset[str]:
     """The things that must be well before it is over."""
-    is_node = base(one.target) not in ANSWERS | TICKS
+    is_node = base(one.target) not in ANSWERS | TICKS | {LIAR}
     return _touches(one) | ({"heard"} if is_node else set())
 
 
@@ -107,7 +108,7 @@ def _well_at(one: Struck, seen: Timeline) -> float:
     if what in TICKS:
         later = [rows for rows in seen.rows if rows.at >= one.ended]
         moments.append(next((rows.at for rows in later if rows.ticks > later[0].ticks), math.inf))
-    if not moments and what != "work":
+    if not moments and what not in ("work", LIAR):
         moments.append(_heard_at(one, seen))
     return max(moments, default=one.ended)
 

@@ -14,7 +14,7 @@ from tests.chaos.judging.recovery import ANSWERS, TICKS, Row, Struck, base
 from tests.chaos.judging.silence import Silences
 from tests.chaos.notes import Note
 
-TROUBLE = ("lost", "killed", "timeout", "declined")
+TROUBLE = ("lost", "killed", "timeout", "declined", "checkpoint")
 Span = tuple[float, float]
 
 
