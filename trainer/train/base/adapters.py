@@ -171,7 +171,7 @@ _READ_BY_KERNELS = ("out_proj", "x_proj", "dt_proj")
 
 
 def _is_state_space(mixer: Any) -> bool:
-    """Tell Mamba's mixers, 1 and 2, by their convolution and by what passes the state by."""
+    """Tell Mamba's mixers: a convolution, a decay, and what passes the state by."""
     return hasattr(mixer, "conv1d") and hasattr(mixer, "A_log") and hasattr(mixer, "D")
 
 

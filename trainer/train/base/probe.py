@@ -100,7 +100,7 @@ def _unsaved() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What ran: nodes of the graph that modules' outputs came from, and linear layers."""
+    """What ran: nodes that modules' outputs came from, and linear layers."""
 
     nodes: Mapping[str, set[Any]]
     linear: set[str]
@@ -153,7 +153,7 @@ def _is_linear(module: Any, args: tuple[Any, ...], output: torch.Tensor) -> bool
 
 
 def _graph(model: Any, output: torch.Tensor) -> tuple[set[Any], Iterator[str]]:
-    """Return the nodes of the output's graph and the names of the weights at its ends."""
+    """Return the nodes of the output's graph and the weights at its ends."""
     leaves: set[int] = set()
     seen, ahead = set(), [output.grad_fn]
     while ahead:
