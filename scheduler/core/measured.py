@@ -34,6 +34,7 @@ class Measured:
     step: float | None = None
     total_steps: float | None = None
     software: Mapping[str, str] | None = None  # package -> version
+    output_warnings: tuple[str, ...] | None = None  # of an output that is not all it should be
 
     def as_json(self) -> dict[str, Any]:
         """Plain values of what was told, to be stored with the attempt."""
@@ -46,7 +47,9 @@ class Measured:
         Unknown names are left out. Raises ValueError where a figure is not a number.
         """
         numbers = {name: float(raw[name]) for name in FIGURES if raw.get(name) is not None}
-        return cls(**numbers, software=raw.get("software"))
+        warnings = tuple(raw["output_warnings"]) if raw.get("output_warnings") else None
+        return cls(**numbers, software=raw.get("software"), output_warnings=warnings)
 
 
-FIGURES = tuple(field.name for field in fields(Measured) if field.name != "software")
+_WORDS = {"software", "output_warnings"}
+FIGURES = tuple(field.name for field in fields(Measured) if field.name not in _WORDS)

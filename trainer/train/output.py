@@ -21,6 +21,7 @@ from trainer.train.base.models import Loaded
 from trainer.train.base.random_weights import is_random
 from trainer.train.data.stops import Stops
 from trainer.train.events import RunFigures, metrics_csv
+from trainer.train.read_back import what_is_lost
 from trainer.train.settings import TrainingSpec
 
 _PACKAGES = ("torch", "transformers", "peft", "accelerate")
@@ -51,14 +52,17 @@ def write(
     measured: RunFigures,
     rows: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Write the folder and list its files.
+    """Write the folder, read it again, and list its files.
 
+    What is lost on the way is in `measured.output_warnings`.
     Models of random weights leave only their figures: nobody could use the weights.
     """
     folder = order.run_dir / "output"
     folder.mkdir(parents=True, exist_ok=True)
     if not is_random(order):
         _save_model(folder, order, base, learnt)
+        adapter = order.settings.method != "full"
+        measured.output_warnings = what_is_lost(folder, base.model.config, learnt.weights, adapter=adapter)
     (folder / "metrics.csv").write_text(metrics_csv(rows), encoding="utf-8")
     (folder / "README.md").write_text(_card(order, base, learnt.ends, measured), encoding="utf-8")
     return [to_json(file) for file in describe(folder)]
@@ -117,7 +121,7 @@ def _card(order: TrainingSpec, base: Loaded, ends: tuple[int, ...], measured: Ru
             "",
             "## What was trained",
             "",
-            *(f"- {sentence}" for sentence in base.scope),
+            *(f"- {sentence}" for sentence in (*base.scope, *measured.output_warnings)),
             *(f"- {sentence}" for sentence in _stops(base.tokenizer, ends)),
             "",
             "## Data",

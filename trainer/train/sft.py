@@ -162,4 +162,6 @@ def _write_output(loop: Loop, base: Loaded, data: Data) -> None:
     if loop.world.main:
         learnt = output.Learnt(weights, data.ends)
         loop.measured.output = output.write(loop.order, base, learnt, loop.measured, loop.journal.rows)
+        for sentence in loop.measured.output_warnings:
+            loop.journal.say(f"warning: {sentence}")
     loop.measured.saving_s += time.monotonic() - begun

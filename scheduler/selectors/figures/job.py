@@ -8,7 +8,7 @@ from datetime import datetime
 from scheduler.models import Job, Metric
 from scheduler.selectors.figures import times, training
 from scheduler.selectors.figures.times import Ending
-from scheduler.selectors.figures.warnings import JobWarning, job_warnings
+from scheduler.selectors.figures.warnings import JobWarning, job_warnings, output_warnings
 from scheduler.selectors.public_states import shown_state
 
 
@@ -17,6 +17,7 @@ class JobFigures:
     """Figures as docs/figures.md defines them; None is unknown, or not shown now.
 
     stage: what a running job does before it trains.
+    output_warnings: of a job that succeeded, what is wrong with its output.
     """
 
     state: str
@@ -24,6 +25,7 @@ class JobFigures:
     stage: str
     ending: Ending | None
     warnings: tuple[JobWarning, ...]
+    output_warnings: tuple[str, ...]
     ended_at: datetime | None
     step: int
     total_steps: int | None
@@ -58,6 +60,7 @@ def job_figures(job: Job, now: datetime) -> JobFigures:
         stage=times.stage(job),
         ending=times.ending(job, attempts, now),
         warnings=job_warnings(job, attempts),
+        output_warnings=output_warnings(job, attempts),
         ended_at=job.ended_at,
         step=job.step,
         total_steps=job.total_steps,

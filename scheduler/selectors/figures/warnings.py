@@ -1,4 +1,4 @@
-"""Warnings of a running job, in words for its owner."""
+"""Warnings of a running job, and of an output, in words for its owner."""
 
 from __future__ import annotations
 
@@ -35,6 +35,13 @@ def job_warnings(job: Job, attempts: Sequence[Attempt]) -> tuple[JobWarning, ...
         return ()
     raised = [warning for attempt in attempts if attempt.ended_at is None for warning in attempt.warnings]
     return tuple(_warning(warning["code"], warning["since"]) for warning in raised)
+
+
+def output_warnings(job: Job, attempts: Sequence[Attempt]) -> tuple[str, ...]:
+    """What is wrong with the output of a job that succeeded."""
+    if job.state != JobState.SUCCEEDED:
+        return ()
+    return tuple(text for attempt in attempts for text in attempt.figures.output_warnings or ())
 
 
 def _warning(code: str, since: str) -> JobWarning:

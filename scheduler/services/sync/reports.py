@@ -33,6 +33,7 @@ from trainer.strict_json import is_number
 
 HOST_AND_PORT = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}\Z")
 LARGEST_WHOLE = 2**31 - 1  # of steps, as their columns keep them
+MOST_SENTENCES, LONGEST_SENTENCE = 20, 1000  # of what is wrong with an output
 CUT_MARK = "\n[... the log was cut here: too much in one piece ...]\n"
 
 
@@ -277,8 +278,15 @@ def _keep_measured(attempt: Attempt, body: dict[str, Any]) -> None:
     figures: dict[str, Any] = {name: _loss(body, name) for name in FIGURES if body.get(name) is not None}
     if body.get("software") is not None:
         figures["software"] = _versions(body["software"])
+    if warnings := _sentences(body.get("output_warnings")):
+        figures["output_warnings"] = warnings
     attempt.measured = replace(attempt.figures, **figures).as_json()
     attempt.save(update_fields=["measured"])
+
+
+def _sentences(raw: Any) -> tuple[str, ...]:
+    texts = raw[:MOST_SENTENCES] if isinstance(raw, list) else []
+    return tuple(storable(text)[:LONGEST_SENTENCE] for text in texts if isinstance(text, str) and text)
 
 
 def _versions(raw: Any) -> dict[str, str]:

@@ -38,6 +38,9 @@ class JobBrief(serializers.ModelSerializer[Job]):
     )
     progress = serializers.SerializerMethodField()
     warnings = serializers.SerializerMethodField()
+    output_warnings = serializers.SerializerMethodField(
+        help_text="Of a job that succeeded: what is wrong with its output, such as layers that readers lose."
+    )
     wait = serializers.SerializerMethodField()
     expected = serializers.SerializerMethodField(help_text="When a waiting job starts; else null.")
     error = serializers.SerializerMethodField()
@@ -66,7 +69,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
                 "team",
             ),
             *("training_file", "validation_file", "goal", "deadline_at", "budget", "currency", "retries"),
-            *("progress", "warnings", "wait", "expected", "error"),
+            *("progress", "warnings", "output_warnings", "wait", "expected", "error"),
             *("priority", "preemptible", "max_run_s", "spot", "topology", "topology_level"),
             *("submitted_at", "begin_at", "front_at", "first_started_at", "ended_at"),
         ]
@@ -91,6 +94,10 @@ class JobBrief(serializers.ModelSerializer[Job]):
     @extend_schema_field(WarningOut(many=True))
     def get_warnings(self, _: Job) -> Any:
         return [WarningOut(warning).data for warning in self.shown.warnings]
+
+    @extend_schema_field(serializers.ListField(child=serializers.CharField()))
+    def get_output_warnings(self, _: Job) -> list[str]:
+        return list(self.shown.output_warnings)
 
     @extend_schema_field(CodeAndText(allow_null=True))
     def get_wait(self, job: Job) -> dict[str, str] | None:

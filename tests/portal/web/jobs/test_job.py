@@ -40,6 +40,20 @@ def running(job: Job, node: FakeNode, *logs: str) -> ClaimOrder:
     return order
 
 
+def test_what_is_wrong_with_an_output_is_told_with_it(browser: Client, person: User, api: APIClient) -> None:
+    node = world.fake_node(name="gpu-box")
+    job = world.job(person)
+    order = running(job, node)
+    lost = f"Parts of the output are lost: layers.1.mlp. {MARKUP}"
+    said = fake_node.result(output_warnings=[lost, 5, {"no": "sentence"}, ""])
+    assert node.end(order, "succeeded", said).claims == ()
+    page = text(browser, f"/jobs/{job.pk}/")
+    assert "The output is not all that was trained." in page
+    assert "lost: layers.1.mlp. &lt;script&gt;" in page
+    assert MARKUP not in page
+    assert api.get(f"/api/jobs/{job.pk}/").json()["output_warnings"] == [lost]
+
+
 def test_a_job_page_lives_until_the_job_has_ended(browser: Client, person: User) -> None:
     node = world.fake_node(name="gpu-box")
     job = world.job(person, name="My job")

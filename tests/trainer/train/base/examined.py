@@ -98,7 +98,8 @@ def examine(
     if result["outcome"] != "succeeded":
         return Findings(reason=result["reason"])
     output = run.path / "output"
-    layers = plain_loop.stored_layers(output) if method == "lora" else set()
+    last = run.path / "checkpoints" / f"step-{STEPS - 1}"
+    layers = plain_loop.adapted_layers(last) if method == "lora" else set()
     again = replace(run, path=folder / "again")
     resumed = again.write(
         rows=list(rows), validation=VALIDATION, resume=run.path / "checkpoints" / f"step-{STEPS - 2}"

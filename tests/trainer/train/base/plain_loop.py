@@ -43,12 +43,12 @@ class Lora(torch.nn.Module):
         return added
 
 
-def stored_layers(output: Path) -> set[str]:
-    """Names of the layers that an adapter's file has weights of, in the order of the model."""
+def adapted_layers(checkpoint: Path) -> set[str]:
+    """Names of the layers that a checkpoint has adapters of."""
     from safetensors import safe_open
 
-    with safe_open(output / "adapter_model.safetensors", "pt") as file:
-        names = {name.rpartition(".lora_")[0] for name in file.keys()}  # noqa: SIM118 -- it is no mapping
+    with safe_open(checkpoint / "weights.safetensors", "pt") as file:
+        names = {name.partition(".lora_")[0] for name in file.keys()}  # noqa: SIM118 -- it is no mapping
     return {name.removeprefix("base_model.model.") for name in names}
 
 
