@@ -82,7 +82,13 @@ def test_accepted(content: bytes):
         (b"\n \n", "empty"),
         (b'{"prompt": "caf\xe9", "completion": "x"}', "not UTF-8"),
         (GOOD.decode().encode("utf-16"), "UTF-16"),
-        (b"[" + GOOD + b"]", "JSON array"),
+        (b"[1, 2]", "is a JSON array that holds something else than objects"),
+        (b"[" + GOOD + GOOD + b"]", "objects with commas between them"),
+        (b"[" + GOOD + b",]", "objects with commas between them"),
+        (b"[" + GOOD, "the JSON array has no end"),
+        (b"[" + GOOD + b"]\n" + GOOD, "goes on after its JSON array"),
+        (b"[" + GOOD + b", {}]", "row 2 of the array needs the field messages"),
+        (b"[]", "the file is empty"),
         (b'{\n"prompt": "x",\n"completion": "y"\n}', "write each object on one line"),
         (b'"text"', "must be a JSON object"),
         (b'{"a":' * 200_000, "nested too deeply"),
@@ -91,7 +97,11 @@ def test_accepted(content: bytes):
         (b'{"prompt": "x", "completion": "y", "w": -Infinity}', "-Infinity"),
         (b'{"prompt": "x"}', "completion is missing"),
         (b'{"prompt": "x", "completion": null}', "completion is missing"),
-        (b'{"prompt": " ", "completion": "y"}', "prompt is empty"),
+        (b'{"prompt": "x", "completion": " "}', "completion is empty"),
+        (
+            b'{"completion": "y"}',
+            "prompt is missing; write an empty text for a completion that follows nothing",
+        ),
         (b'{"prompt": 3, "completion": "y"}', "prompt must be a text"),
         (b'{"id": "x"}', "needs the field messages"),
         (b'{"instruction": "x"}', "output is missing"),
@@ -102,7 +112,7 @@ def test_accepted(content: bytes):
         (GOOD + GOOD, "write each object on a line of its own"),
         (b'{"prompt": "x", "prompt": "y", "completion": "z"}', "holds prompt twice"),
         (b'{"prompt": "x", "completion": "y", "n": ' + b"9" * 5000 + b"}", "a number of thousands of digits"),
-        (b'{"prompt": "x", "completion": "y", "messages": []}', "both"),
+        (b'{"prompt": "x", "completion": "y", "messages": [1]}', "both"),
         (b'{"prompt": "x", "completion": "\\ud800"}', "surrogate"),
         (b'{"prompt": "x", "completion": "a\\u0000b"}', "NUL"),
         (b'{"prompt": "x", "completion": "a\x00b"}', "binary"),
@@ -137,6 +147,30 @@ def test_ten_million_brackets_are_refused_within_a_second():
     assert "JSON array" in errors(b"[" * 10_000_000)[0][1]
     assert "longer than" in errors(b'{"a":' + b"[" * 10_000_000)[0][1]
     assert time.process_time() - begun < 1
+
+
+def test_an_array_is_read_as_its_objects_on_lines(tmp_path: Path):
+    objects = [{"prompt": f'{n} ] }} \\ " [', "completion": "é" * 70_000 * (n % 2) + "."} for n in range(9)]
+    content = {
+        "lines": "\n".join(map(json.dumps, objects)),
+        "pretty": "\ufeff\n " + json.dumps(objects, indent=2, ensure_ascii=False) + "\n\n",
+        "one": json.dumps(objects),
+        "dense": json.dumps(objects, separators=(",", ":")),
+    }
+    for name, text in content.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        assert list(rows(tmp_path / name)) == list(rows(tmp_path / "lines")), name
+        assert check(io.BytesIO(text.encode())) == check(io.BytesIO(content["lines"].encode())), name
+    objects[3] = {"prompt": "x"}
+    pretty, line = json.dumps(objects, indent=2), 2 + 3 * 4
+    assert errors(pretty.encode()) == [(line, "row 4 of the array completion is missing")]
+
+
+def test_a_huge_row_of_an_array_is_refused_without_reading_on():
+    stream = io.BytesIO(b"[" + GOOD + b', {"prompt": "' + b"x" * 3_000_000)
+    with pytest.raises(FormatError, match="line 1: row 2 is longer than 1000000 bytes"):
+        check(stream)
+    assert stream.tell() < 1_200_000
 
 
 def test_a_huge_line_is_refused_without_reading_on():

@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from trainer.formats import Chat, FormatError, Message, Row, Text, ToolCall, check, rows
+from trainer.formats import (
+    Chat,
+    FormatError,
+    Message,
+    PromptCompletion,
+    Row,
+    Text,
+    ToolCall,
+    check,
+    rows,
+)
 
 USER, ANSWER = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}
 CHAT = (Message("user", "hi"), Message("assistant", "hello"))
@@ -117,6 +127,142 @@ def test_understood(tmp_path: Path, raw: dict[str, Any], read: Row | tuple[str, 
 
 
 PAIR = {"prompt": "a", "completion": "c"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "read"),
+    [
+        ({"prompt": "", "completion": "c"}, PromptCompletion("", "c")),
+        ({"prompt": " \n", "completion": "c"}, PromptCompletion(" \n", "c")),
+        ({"prompt": "", "completion": [ANSWER]}, Chat(CHAT[1:])),
+        ({"prompt": [], "completion": [ANSWER]}, Chat(CHAT[1:])),
+        ({"instruction": "a", "input": " ", "output": "c", "system": "\n", "history": []}, ("a", "c")),
+        ({"instruction": "", "input": "a", "output": "c"}, ("a", "c")),
+        ({"messages": [{"role": "system", "content": ""}, USER, ANSWER]}, Chat(CHAT)),
+        ({"messages": [{"role": "developer", "content": " "}, USER, ANSWER], "system": " "}, Chat(CHAT)),
+        ({"messages": [{**USER, "name": " "}, {**ANSWER, "reasoning": "\n"}], "tools": " "}, Chat(CHAT)),
+        ({"messages": [USER, ANSWER], "prompt": "", "text": None}, Chat(CHAT)),
+        ({"conversations": [], "messages": [USER, ANSWER]}, Chat(CHAT)),
+    ],
+)
+def test_what_is_blank_counts_as_nothing(tmp_path: Path, raw: dict[str, Any], read: Row | tuple[str, str]):
+    (tmp_path / "file").write_bytes(written(raw))
+    if isinstance(read, tuple):
+        read = Chat((Message("user", read[0]), Message("assistant", read[1])))
+    assert list(rows(tmp_path / "file")) == [read]
+    assert check(io.BytesIO(written(raw))).unused == ()
+
+
+SYSTEM = {"role": "system", "content": "s"}
+ALPACA = {"instruction": "Greet a guest.", "input": "Ann", "output": "Welcome!"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "unused"),
+    [
+        ({**ALPACA, "text": "### Greet a guest.\n### Ann\n### Welcome!"}, ("text",)),
+        ({**ALPACA, "prompt": "Below: Greet a guest. With Ann. Answer: Welcome!"}, ("prompt",)),
+        ({**ALPACA, "prompt": "Greet a guest.", "completion": "Welcome!"}, ("prompt", "completion")),
+        ({"messages": [USER, ANSWER], "prompt": " hi\n", "prompt_id": "a1"}, ("prompt", "prompt_id")),
+        ({"prompt_id": 1, "prompt": "hi", "messages": [SYSTEM, USER, ANSWER]}, ("prompt_id", "prompt")),
+        ({"messages": [USER, ANSWER], "text": "<u>hi<a>hello"}, ("text",)),
+        ({"messages": [USER, ANSWER], "instruction": "hi", "output": "hello"}, ("instruction", "output")),
+        ({"conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "hello"}],
+          "messages": [USER, ANSWER]}, ("conversations",)),
+        ({"messages": [USER, ANSWER], "prompt": [USER], "completion": [ANSWER]}, ("prompt", "completion")),
+        ({"prompt": "Hi?", "completion": "Ho!", "text": "Q: Hi? A: Ho!"}, ("text",)),
+        ({"messages": [SYSTEM, USER, ANSWER], "system": "s"}, ()),
+    ],
+)  # fmt: skip
+def test_a_field_that_repeats_the_rest_is_not_used(raw: dict[str, Any], unused: tuple[str, ...]):
+    assert check(io.BytesIO(written(raw))).unused == unused
+
+
+@pytest.mark.parametrize(
+    ("raw", "remedy"),
+    [
+        ({**ALPACA, "text": "Greet a guest."}, ""),
+        ({**ALPACA, "text": "Greet a guest. Ann. Bye!"}, "has both instruction and text"),
+        (
+            {"messages": [USER, ANSWER], "prompt": "In French: hi"},
+            "has both messages and prompt or completion",
+        ),
+        (
+            {"messages": [USER, ANSWER], "prompt": [SYSTEM, USER]},
+            "has both messages and prompt or completion",
+        ),
+        ({"messages": [USER, ANSWER], "prompt": 3}, "has both messages and prompt or completion"),
+        ({**ALPACA, "tools": [WEATHER]}, "has tools, which is not read beside instruction"),
+    ],
+)
+def test_a_field_that_says_more_is_refused(raw: dict[str, Any], remedy: str):
+    if remedy:
+        assert remedy in refused(raw)
+    else:  # a part of the rest
+        assert check(io.BytesIO(written(raw))).unused == ("text",)
+
+
+def schema(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+@pytest.mark.parametrize(
+    ("properties", "arguments", "kept", "dropped"),
+    [
+        ({"city": {"type": "string", "enum": None}, "street": None},
+         {"city": "Bonn", "street": None, "zip": None}, {"city": "Bonn"}, ("street", "zip")),
+        ({"city": {"type": ["string", "null"]}, "zip": {"anyOf": [{"type": "null"}, {"type": "string"}]}},
+         {"city": None, "zip": None}, {"city": None, "zip": None}, ()),
+        ({"city": {"enum": ["Bonn", None]}, "zip": {"enum": ["1"]},
+          "at": {"type": "string", "nullable": True}},
+         {"city": None, "zip": None, "at": None}, {"city": None, "at": None}, ("zip",)),
+        ({"place": schema(city={"type": "string"}),
+          "all": {"type": "array", "items": schema(a={"type": "null"})}},
+         {"place": {"city": "Bonn", "zip": None}, "all": [{"a": None, "b": None}, None]},
+         {"place": {"city": "Bonn"}, "all": [{"a": None}, None]}, ("place.zip", "all.b")),
+        ({"place": {"$ref": "#/$defs/place"}, "$defs": None}, {"place": {"zip": None}}, {"place": {}},
+         ("place.zip",)),
+    ],
+)  # fmt: skip
+def test_nulls_that_a_schema_does_not_allow_are_left_out_of_arguments(
+    tmp_path: Path, properties: dict[str, Any], arguments: dict[str, Any], kept: dict[str, Any],
+    dropped: tuple[str, ...],
+):  # fmt: skip
+    tool = {
+        "type": "function",
+        "strict": None,
+        "function": {"name": "find", "parameters": schema(**properties)},
+    }
+    call = {"id": "c", "function": {"name": "find", "arguments": arguments}}
+    row = {"messages": [USER, {"role": "assistant", "content": None, "tool_calls": [call]}], "tools": [tool]}
+    (tmp_path / "file").write_bytes(written(row))
+    (read,) = rows(tmp_path / "file")
+    assert isinstance(read, Chat)
+    assert read.messages[-1].calls[0].arguments == kept
+    assert None not in read.tools[0]["function"]["parameters"]["properties"].values()
+    named = check(io.BytesIO(written(row))).unused
+    assert named == tuple(f"messages[].tool_calls[].arguments.{name} (null)" for name in dropped)
+    call["function"]["arguments"] = json.dumps(arguments)  # into a text, nothing was inserted
+    (tmp_path / "file").write_bytes(written(row))
+    (read,) = rows(tmp_path / "file")
+    assert isinstance(read, Chat)
+    assert read.messages[-1].calls[0].arguments == arguments
+
+
+def test_inserted_nulls_are_left_out_of_tools_and_meant_ones_kept(tmp_path: Path):
+    city = {"type": "string", "enum": None, "default": None}
+    optional = {"anyOf": [{"type": "string", "pattern": None}, {"type": "null"}], "default": None}
+    choice = {"enum": ["a", None], "description": None}
+    inserted = {"type": "function", "function": {"name": "f", "strict": None,
+                "parameters": schema(city=city, zip=optional, way=choice, street=None)}}  # fmt: skip
+    clean = {"type": "function", "function": {"name": "f", "parameters": schema(
+        city={"type": "string"}, zip={"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+        way={"enum": ["a", None]})}}  # fmt: skip
+    for given, expected in (([inserted], clean), (json.dumps([inserted]), inserted)):
+        (tmp_path / "file").write_bytes(written({"messages": [USER, ANSWER], "tools": given}))
+        (read,) = rows(tmp_path / "file")
+        assert isinstance(read, Chat)
+        assert read.tools == (expected,)
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,9 @@ _SPEAKERS = {
 
 def messages(raw: Mapping[str, Any], unused: Unused) -> Chat:
     """OpenAI's: `messages`, with `tools` or `functions`; `system` stands before them."""
-    read = conversation(turns(raw["messages"], unused))
-    return Chat(_introduced(raw, read), tools.offered(raw))
+    offered = tools.offered(raw)
+    read = conversation(turns(raw["messages"], unused, offered))
+    return Chat(_introduced(raw, read), offered)
 
 
 def conversations(raw: Mapping[str, Any], unused: Unused) -> Chat:
@@ -39,8 +40,9 @@ def conversations(raw: Mapping[str, Any], unused: Unused) -> Chat:
     entries = raw["conversations"]
     if isinstance(entries, list):
         entries = [_spoken(entry, f"conversations[{index}]") for index, entry in enumerate(entries)]
-    read = conversation(turns(entries, unused, "conversations"))
-    return Chat(_introduced(raw, read), tools.offered(raw))
+    offered = tools.offered(raw)
+    read = conversation(turns(entries, unused, offered, "conversations"))
+    return Chat(_introduced(raw, read), offered)
 
 
 def _spoken(raw: Any, path: str) -> Any:
@@ -62,6 +64,8 @@ def _introduced(raw: Mapping[str, Any], read: tuple[Message, ...]) -> tuple[Mess
     system = values.optional_text(raw, "system")
     if not system:
         return read
+    if read[0].role == "system" and read[0].content.strip() == system.strip():
+        return read
     if read[0].role == "system":
         raise ValueError("has the field system and a system message; keep one of them")
     return (Message("system", system), *read)
@@ -72,9 +76,8 @@ def alpaca(raw: Mapping[str, Any], _unused: Unused) -> Chat:
 
     `input`, `system` and `history`, a list of pairs, are read with them.
     """
-    request = "\n".join(
-        part for part in (values.text(raw, "instruction"), values.optional_text(raw, "input")) if part
-    )
+    asked = [values.optional_text(raw, field) for field in ("instruction", "input")]
+    request = "\n".join(part for part in asked if part) or values.text(raw, "instruction")
     read = [Message("user", request), Message("assistant", values.text(raw, "output"))]
     history = raw.get("history") or []
     if not isinstance(history, list):

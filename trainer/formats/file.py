@@ -69,14 +69,14 @@ def _checked(lines: BinaryIO, max_line_bytes: int, unused: Unused) -> Iterator[t
     """
     errors: list[LineError] = []
     form: Format | None = None
-    for number, line in numbered(lines, max_line_bytes):
+    for line in numbered(lines, max_line_bytes):
         try:
-            found, row = parse_row(line, unused)
+            found, row = parse_row(line.content, unused)
             form = form or found
             if found is not form:
                 raise ValueError(f"is {found.name}, but the lines before are {form.name}")
         except ValueError as wrong:
-            errors.append(LineError(number, str(wrong)))
+            errors.append(LineError(line.number, f"{line.place}{wrong}"))
             if len(errors) == MAX_ERRORS:
                 break
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -11,6 +12,9 @@ from trainer import strict_json
 
 SPREAD = "begins an object that does not end on this line; write each object on one line"
 EXAMPLE = '{"prompt": "...", "completion": "..."}'
+# Up to the next bracket of a JSON array outside texts, or a quote whose text has no end yet, or the end.
+_MARK = re.compile(rb"""(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([{}\[\]"]|\Z)""", re.DOTALL)
+_PIECE = 1 << 16
 _BOM = b"\xef\xbb\xbf"
 _BINARY = {
     b"\x80": "a Python pickle",
@@ -39,27 +43,88 @@ class FormatError(ValueError):
         super().__init__("; ".join(f"line {error.line}: {error.message}" for error in errors))
 
 
-def numbered(lines: BinaryIO, max_line_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """Yield numbered lines without blank ones.
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What holds a row. number: of the line where it begins; place: of an array's row, such as `row 2 `."""
+
+    number: int
+    content: bytes
+    place: str = ""
+
+
+def numbered(lines: BinaryIO, max_line_bytes: int) -> Iterator[Line]:
+    """Yield numbered lines without blank ones, or the rows of a JSON array.
 
     A fault that makes the whole file unreadable is raised at once.
     """
-    number = 0
-    while line := lines.readline(max_line_bytes + 2):
+    number, is_first = 0, True
+    while line := lines.readline(_PIECE):
         number += 1
         if number == 1:
             _reject_binary(line)
             line = line.removeprefix(_BOM)
+        if is_first and line.lstrip().startswith(b"["):
+            yield from _rows_of_array(line, lines, number, max_line_bytes)
+            return
+        if len(line) == _PIECE and not line.endswith(b"\n"):
+            line += lines.readline(max(0, max_line_bytes + 2 - _PIECE))
         line = line.strip()
-        if line.startswith(b"["):
-            message = "is a JSON array; write one JSON object per line, without [ ] around or , between them"
-            raise FormatError([LineError(number, message)])
         if line == b"{":
             raise FormatError([LineError(number, SPREAD)])
         if len(line) > max_line_bytes:
             raise FormatError([LineError(number, f"is longer than {max_line_bytes} bytes; split the row")])
         if line:
-            yield number, line
+            is_first = False
+            yield Line(number, line)
+
+
+def _rows_of_array(head: bytes, lines: BinaryIO, number: int, max_row_bytes: int) -> Iterator[Line]:
+    """Yield the objects of a JSON array as they stand in the file.
+
+    head: the beginning of the array, from line `number` on. What is read is one object at a time.
+    """
+    buffer = bytearray(head[head.index(b"[") + 1 :])
+    at = begin = depth = row = 0
+    while True:
+        mark = _MARK.match(buffer, at)
+        symbol, at = (mark[1], mark.start(1)) if mark else (b"", len(buffer))
+        if symbol in (b"", b'"'):  # it goes on in the next piece
+            if len(buffer) > max_row_bytes + _PIECE:
+                raise FormatError([LineError(number, f"row {row + 1} is longer than {max_row_bytes} bytes")])
+            if not (piece := lines.read(_PIECE)):
+                raise FormatError([LineError(number, "the JSON array has no end; is the file whole?")])
+            buffer += piece
+            continue
+        if not depth:
+            _check_between(buffer[:at], symbol, row, number)
+            number += buffer.count(b"\n", 0, at)
+            begin = at
+        at += 1
+        depth += (symbol in b"{[") - (symbol in b"}]")
+        if depth < 0:
+            rest = bytes(buffer[at:]) + lines.read(_PIECE)
+            if rest.strip():
+                raise FormatError([LineError(number, "the file goes on after its JSON array")])
+            return
+        if not depth and symbol in b"}]":
+            row += 1
+            content = bytes(buffer[begin:at])
+            if len(content) > max_row_bytes:
+                raise FormatError([LineError(number, f"row {row} is longer than {max_row_bytes} bytes")])
+            yield Line(number, content, f"row {row} of the array ")
+            number += content.count(b"\n")
+            del buffer[:at]
+            at = 0
+
+
+def _check_between(between: bytes | bytearray, symbol: bytes, row: int, number: int) -> None:
+    """What stands before an object of an array must be one comma, and nothing before the first."""
+    found = between.strip()
+    if symbol not in b"{]" or found not in ((b",",) if row and symbol == b"{" else (b"",)):
+        message = (
+            f"is a JSON array that holds something else than objects with commas between them: {EXAMPLE}"
+        )
+        raise FormatError([LineError(number, message)])
 
 
 def _reject_binary(head: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trainer.formats import tools, values
@@ -10,6 +10,7 @@ from trainer.formats.rows import Message
 from trainer.formats.unused import Unused
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
+_MAY_BE_BLANK = ("system", "developer", "tool")
 _RENAMED = {"function": "tool"}
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _CALLS = ("tool_calls", "function_call")
@@ -26,23 +27,31 @@ _REFUSED = {
 }
 
 
-def turns(raw: Any, unused: Unused, field: str = "messages") -> tuple[Message, ...]:
-    """All turns of a list. Raises ValueError that names the message."""
+def turns(
+    raw: Any, unused: Unused, offered: Iterable[Mapping[str, Any]], field: str = "messages"
+) -> tuple[Message, ...]:
+    """All turns of a list that say something: a system turn may be blank.
+
+    offered: the tools of the row. Raises ValueError that names the message.
+    """
     if not isinstance(raw, list) or not raw:
         raise ValueError(f"{field} must be a list of at least one message")
-    return tuple(_message(entry, f"{field}[{index}]", unused) for index, entry in enumerate(raw))
+    schemas = tools.schemas(offered)
+    read = (_message(entry, f"{field}[{index}]", unused, schemas) for index, entry in enumerate(raw))
+    return tuple(turn for turn in read if turn.content or turn.role not in ("system", "developer"))
 
 
 def conversation(turns: tuple[Message, ...]) -> tuple[Message, ...]:
     """The same turns, if there is something to learn. Raises ValueError."""
-    if turns[-1].role != "assistant":
-        raise ValueError(f"the last message must be the assistant's, not the {turns[-1].role}'s")
+    if not turns or turns[-1].role != "assistant":
+        said = f"the {turns[-1].role}'s" if turns else "a blank one"
+        raise ValueError(f"the last message must be the assistant's, not {said}")
     if not any(turn.weight for turn in turns if turn.role == "assistant"):
         raise ValueError("every assistant message has weight 0; there is nothing to learn")
     return turns
 
 
-def _message(raw: Any, path: str, unused: Unused) -> Message:
+def _message(raw: Any, path: str, unused: Unused, schemas: Mapping[str, Any]) -> Message:
     if not isinstance(raw, dict):
         raise ValueError(f"{path} must be an object with role and content")
     role = raw.get("role")
@@ -50,14 +59,16 @@ def _message(raw: Any, path: str, unused: Unused) -> Message:
     if role not in ROLES:
         raise ValueError(f"{path}.role must be one of {', '.join(ROLES)}")
     if raw.keys() <= _PLAIN:
-        return Message(role, _content(raw, f"{path}.", may_be_empty=role == "tool"), _weight(raw, path))
+        return Message(
+            role, _content(raw, f"{path}.", may_be_empty=role in _MAY_BE_BLANK), _weight(raw, path)
+        )
     if not raw.keys() <= _UNDERSTOOD:
         _note_others(raw, path, unused)
-    calls, reasoning = tools.calls(raw, f"{path}."), _reasoning(raw, f"{path}.")
+    calls, reasoning = tools.calls(raw, f"{path}.", schemas, unused), _reasoning(raw, f"{path}.")
     if role != "assistant" and (calls or reasoning):
         raise ValueError(f"{path} holds tool calls or reasoning, which only the assistant has")
     name, call_id = (values.optional_text(raw, field, f"{path}.") for field in ("name", "tool_call_id"))
-    content = _content(raw, f"{path}.", may_be_empty=bool(calls) or role == "tool")
+    content = _content(raw, f"{path}.", may_be_empty=bool(calls) or role in _MAY_BE_BLANK)
     return Message(role, content, _weight(raw, path), reasoning, calls, name, call_id)
 
 

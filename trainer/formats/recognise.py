@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +60,7 @@ _NEEDS = (
     "needs the field messages (a chat), conversations (ShareGPT), instruction and output (Alpaca), prompt and"
     " completion, or text"
 )
+_FEW = 100  # texts that are looked for in another one: each takes time
 _ASKED = ("question", "query", "context", "input")
 
 _PAIRS = (
@@ -89,9 +90,38 @@ def parse_row(line: bytes, unused: Unused) -> tuple[Format, Row]:
     form = _format(raw)
     if not raw.keys() <= form.fields:
         others = [name for name in raw if name not in form.fields and not is_empty(raw[name])]
-        _refuse_meaningful(raw, others, form)
+        _refuse_meaningful(raw, [name for name in others if not _is_told(name, raw, form)], form)
         unused.note(others)
     return form, form.read(raw, unused)
+
+
+def _is_told(name: str, raw: Mapping[str, Any], form: Format) -> bool:
+    """Does a field that means something elsewhere only repeat what the row says?
+
+    Many public files have the same row in several forms: each of its texts is one of the row's own, or it
+    holds all of them, as the text that another trainer would make of the row.
+    """
+    if name not in _KNOWN:
+        return False
+    fields = (field for field in raw if field in form.fields and field not in _TOOLS)
+    own = [text for field in fields for text in _texts(raw[field])]
+    if not isinstance(raw[name], str):
+        repeated = set(_texts(raw[name]))
+        return bool(repeated) and repeated <= set(own)
+    text = raw[name].strip()
+    return any(text in one for one in own) or (0 < len(own) <= _FEW and all(one in text for one in own))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """What a value says: itself, or the contents of its messages."""
+    if isinstance(value, str):
+        yield from filter(None, (value.strip(),))
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _texts(entry)
+    elif isinstance(value, dict):
+        for field in ("content", "value", "text"):
+            yield from _texts(value.get(field))
 
 
 def _refuse_other_aims(raw: Mapping[str, Any]) -> None:
@@ -101,13 +131,12 @@ def _refuse_other_aims(raw: Mapping[str, Any]) -> None:
 
 
 def _format(raw: Mapping[str, Any]) -> Format:
-    found = [_BY_MARK[name] for name in raw if name in _BY_MARK]
+    marked = [name for name in raw if name in _BY_MARK]
+    told = [name for name in marked if not is_empty(raw[name])] or marked
+    found = {_BY_MARK[name].name for name in told}
     if not found:
         raise ValueError(_NEEDS + _renamed(_renaming(raw)))
-    if len(found) > 1 and any(form is not found[0] for form in found):
-        first, second = [" or ".join(form.marks) for form in FORMATS if form in found][:2]
-        raise ValueError(f"has both {first} and {second}; keep one of them in all rows")
-    return found[0]
+    return next(form for form in FORMATS if form.name in found)
 
 
 def _refuse_meaningful(raw: Mapping[str, Any], others: Sequence[str], form: Format) -> None:
@@ -123,6 +152,9 @@ def _refuse_meaningful(raw: Mapping[str, Any], others: Sequence[str], form: Form
     if renaming:
         missing = " and ".join(ours for _, ours in renaming)
         raise ValueError(f"has no {missing}{_renamed(renaming)} in all rows")
+    if both := next((_BY_MARK[name] for name in others if name in _BY_MARK), None):
+        first, second = (" or ".join(one.marks) for one in (form, both))
+        raise ValueError(f"has both {first} and {second}; keep one of them in all rows")
     if lost := next((name for name in others if name in _KNOWN), None):
         raise ValueError(
             f"has {lost}, which is not read beside {' and '.join(form.marks)}: write the rows with messages,"

@@ -13,26 +13,32 @@ from trainer import strict_json
 
 def text(raw: Mapping[str, Any], field: str, path: str = "") -> str:
     """A text that says something."""
+    value = any_text(raw, field, path)
+    if not value.strip():
+        raise ValueError(f"{path}{field} is empty")
+    return value
+
+
+def any_text(raw: Mapping[str, Any], field: str, path: str = "") -> str:
+    """A text that may be blank."""
     value = raw.get(field)
     if value is None:
         raise ValueError(f"{path}{field} is missing")
     if not isinstance(value, str):
         raise ValueError(f"{path}{field} must be a text")
-    if not value.strip():
-        raise ValueError(f"{path}{field} is empty")
     return _clean(value, path + field)
 
 
 def optional_text(raw: Mapping[str, Any], field: str, path: str = "") -> str:
-    """A text, or an empty one where there is none."""
+    """A text, or an empty one where there is none or a blank one."""
     value = raw.get(field)
-    return "" if value is None or value == "" else text(raw, field, path)
+    return "" if value is None or is_blank(value) else text(raw, field, path)
 
 
 def objects(value: Any, path: str) -> list[dict[str, Any]]:
     """A list of JSON objects, or the JSON text of one; none for None."""
     value = from_json(value, path) if isinstance(value, str) and value.strip() else value
-    if value is None or value == "":
+    if value is None or is_blank(value):
         return []
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         raise ValueError(f"{path} must be a list of objects")
@@ -57,7 +63,12 @@ def clean_json(value: Any, path: str) -> None:
 
 def is_empty(value: Any) -> bool:
     """Does a field say nothing? False and 0 do say something."""
-    return value is None or value in ("", [], {})
+    return value is None or value in ([], {}) or is_blank(value)
+
+
+def is_blank(value: Any) -> bool:
+    """Is it a text of nothing but white space?"""
+    return isinstance(value, str) and not value.strip()
 
 
 def _clean(value: str, path: str) -> str:

@@ -36,7 +36,7 @@ FilePage = page_of(FileOut)
 
 class Upload(serializers.Serializer[Any]):
     file = serializers.FileField(
-        help_text="JSON Lines: chats, ShareGPT, Alpaca, prompt and completion, or text."
+        help_text="JSON Lines or a JSON array: chats, ShareGPT, Alpaca, prompt and completion, or text."
     )
 
 

@@ -94,13 +94,13 @@ class SubmitForm(OrderFields, ClosenessFields, ReadFields, SweepFields, TimedFor
         widget=forms.TextInput(attrs={"list": "models", "placeholder": "e.g. builtin/tiny-llama"}),
     )
     training_file = _files("Training data", "choose an uploaded file")
-    upload = UploadField(required=False, label="or upload a JSONL file")
+    upload = UploadField(required=False, label="or upload a JSONL or JSON file")
     goal = forms.ChoiceField(
         choices=[(goal.value, text) for goal, text in GOALS.items()], initial=Goal.BALANCED, required=False
     )
     name = NameField(max_length=200, required=False, help_text="Optional; makes the job easy to find.")
     validation_file = _files("Validation data", "none")
-    validation_upload = UploadField(required=False, label="or upload a JSONL file")
+    validation_upload = UploadField(required=False, label="or upload a JSONL or JSON file")
     team = forms.ModelChoiceField(
         Team.objects.none(),
         required=False,

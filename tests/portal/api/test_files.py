@@ -44,7 +44,7 @@ def test_training_lines_are_accepted_as_editors_write_them(api: APIClient, conte
         b"",
         b"\n\n",
         b"\xff\xfe\x00",
-        b"[" + ROW + b"]",
+        b"[" + ROW + ROW + b"]",
         ROW + b"\n{",
         b"[" * 10_000_000,
         b'{"messages": [{"role": "boss", "content": "x"}]}',
@@ -139,6 +139,14 @@ def test_a_refused_upload_does_not_use_its_key_up(api: APIClient) -> None:
         file = SimpleUploadedFile("data.jsonl", content)
         answer = api.post("/api/files/", {"file": file}, format="multipart", headers=headers)
         assert answer.status_code == status
+
+
+def test_an_array_is_taken_like_lines(api: APIClient) -> None:
+    answer = upload(api, b"[\n  " + ROW + b",\n  " + ROW + b"\n]\n", "data.json")
+    assert (answer.status_code, answer.json()["rows"]) == (201, 2)
+    refused = upload(api, b"[\n" + ROW + b",\n{}]")
+    (line,) = refused.json()["error"]["lines"]
+    assert (line["line"], line["message"][:19]) == (3, "row 2 of the array ")
 
 
 def test_fields_that_are_not_used_are_named(api: APIClient) -> None:
