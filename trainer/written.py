@@ -87,7 +87,7 @@ def _joins(char: str) -> bool:
 
 
 def _script(char: str) -> str:
-    """The first word of a character's name, which tells the script of letters and marks."""
+    """The first word of a character's name: of letters and marks the script."""
     return unicodedata.name(char, "").partition(" ")[0] if char else ""
 
 

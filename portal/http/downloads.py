@@ -1,4 +1,4 @@
-"""Files that are downloaded, in one go or from where an earlier download broke (RFC 9110, 13 and 14)."""
+"""Downloads, as a whole or from where an earlier one broke (RFC 9110, 13 and 14)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Piece(SlicedFile):  # type: ignore[misc]  # it has no types
 def download(
     request: HttpRequest, file: Path, *, sha256: str, attached_as: str = "", content_type: str | None = None
 ) -> HttpResponseBase:
-    """Answer with a file whose digest is known, or with the piece of it that is asked for.
+    """Answer with a file whose digest is known, or with a piece of it.
 
     attached_as: the name under which a browser stores it; empty: none is told.
     content_type: None: guessed from that name.

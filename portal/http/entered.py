@@ -1,6 +1,6 @@
-"""Forms that were sent after the session had ended, or with an old mark: what was entered is not lost.
+"""Forms that were sent after the session had ended, or with an old mark.
 
-The values stand in the page that answers, and in the sign-in form if it is that; nothing is stored. Only who
+What was entered is not lost: the values stand in the page that answers, and in the sign-in form if it is that; nothing is stored. Only who
 entered them sends them again, on purpose: a page of another origin could have made up the first request.
 """
 
@@ -24,7 +24,7 @@ MOST_CHARACTERS = BUFFERED_BYTES // 3  # as much as strangers may send, written 
 
 
 def ended_session_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
-    """Ask who sends a form without a session to sign in, and keep what was entered meanwhile."""
+    """Ask who sends a form without a session to sign in; keep what was entered."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)

@@ -96,14 +96,17 @@ def body_middleware(get_response: Next) -> object:
 
 
 def _coding_of_body(request: HttpRequest) -> str:
-    """The content coding of the request's body, such as gzip; empty if it comes as it is, or not at all."""
+    """The content coding of the body, such as gzip; empty if there is none."""
     codings = request.headers.get("Content-Encoding", "").replace(",", " ").split()
     has_body = announced_bytes(request) > 0 or "Transfer-Encoding" in request.headers
     return " ".join(one for one in codings if one.lower() != "identity")[:60] if has_body else ""
 
 
 def _coded(request: HttpRequest, coding: str) -> HttpResponse:
-    """Refuse a packed body, whose size would be known only after it was unpacked (RFC 9110, 15.5.16)."""
+    """Refuse a packed body (RFC 9110, 15.5.16).
+
+    Its size would be known only after it was unpacked.
+    """
     title = f"The body is encoded ({coding}), which is not taken here"
     remedy = "Send it as it is, without Content-Encoding."
     response = answer(request, 415, ("unsupported_media_type", title, remedy))

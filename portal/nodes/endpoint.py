@@ -58,7 +58,10 @@ def error(status: int, code: str, message: str, **more: Any) -> JsonResponse:
 
 
 def endpoint(method: str) -> Callable[[View], View]:
-    """Make a view for agents: one method (HEAD beside GET), no cookies, every known error as JSON."""
+    """Make a view for agents: one method, no cookies, every known error as JSON.
+
+    HEAD is taken beside GET.
+    """
 
     def wrap(view: View) -> View:
         @csrf_exempt

@@ -78,7 +78,7 @@ def constraints(_request: HttpRequest) -> HttpResponseBase:
 @endpoint("GET")
 @for_node
 def inputs(request: HttpRequest, node: Node, claim_id: str, name: str) -> HttpResponseBase:
-    """Send a training file or a checkpoint's file to a node, or the rest of one that broke.
+    """Send a training file or a checkpoint's file to a node, or a piece of it.
 
     The node must hold the claim, and the claim must be live.
     """

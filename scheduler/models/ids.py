@@ -22,7 +22,10 @@ def new_id(prefix: str) -> str:
 
 
 def is_id_like(text: str, example: str) -> bool:
-    """Could the text be an id of the kind that `example` is of, whether or not there is such a row?"""
+    """Could the text be an id of the kind that `example` is of?
+
+    There may be no such row.
+    """
     return bool(re.fullmatch(re.escape(example[:-24]) + r"[0-9a-f]{24}", text))
 
 

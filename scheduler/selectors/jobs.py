@@ -235,7 +235,10 @@ def cancellation(job: Job) -> JobEvent | None:
 
 
 def metrics(job: Job) -> QuerySet[Metric]:
-    """Progress lines in the order of their arrival, which is that of attempts and steps."""
+    """Progress lines in the order of their arrival.
+
+    It is that of attempts and of their steps.
+    """
     rows = Metric.objects.filter(attempt__job=job).select_related("attempt")
     rows = rows.defer("attempt__option", "attempt__prediction", "attempt__measured")  # large, once a line
     return rows.order_by("pk")

@@ -67,5 +67,5 @@ def forms_of(page: str) -> list[SentForm]:
 
 
 def form_to(page: str, action: str) -> SentForm:
-    """The form of a page that is sent to an address; that of the page itself has none, or its own."""
+    """The form of a page that is sent to an address; empty: to the page's own."""
     return next(form for form in forms_of(page) if form.action == action and form.method == "post")

@@ -1,4 +1,4 @@
-"""Views that only administrators may use or change something through, and views that answer with files."""
+"""Views for administrators, views that only they write to, and views of files."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def kept_rows(rows: Iterable[Row], *, count: int, metrics: int, points: int) -> 
 
 
 def _keep(found: Extremes, place: int, value: float, key: int) -> None:
-    """Keep the value if it is the lowest or the highest of its place; of equal ones the first."""
+    """Keep the lowest and the highest value of a place; of equal ones the first."""
     for highest in (False, True):
         known = found.get((place, highest))
         if known is None or (value > known[0] if highest else value < known[0]):

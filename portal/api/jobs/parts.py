@@ -84,7 +84,7 @@ class EventsApi(APIView):
 class MetricsApi(APIView):
     @extend_schema(operation_id="jobs_metrics", parameters=[MetricsQuery], responses=page_of(MetricOut))
     def get(self, request: ApiRequest, job_id: str) -> Response:
-        """Progress by step: the step metrics of every line that the training reported, oldest first.
+        """Progress by step: all lines that the training reported, oldest first.
 
         Go on with `after=NEXT`, and follow a running job with the `id` of the last row. A later attempt may
         repeat steps. An evaluation is written into the row of its step.
@@ -141,7 +141,10 @@ class ArtifactApi(APIView):
         responses={(200, OCTETS): OpenApiTypes.BINARY, (206, OCTETS): OpenApiTypes.BINARY},
     )
     def get(self, request: ApiRequest, job_id: str, path: str) -> HttpResponseBase:
-        """Download one artifact, or with `Range` the rest of one; its `ETag` is its SHA-256."""
+        """Download one artifact, or with `Range` a part of it.
+
+        Its `ETag` is its SHA-256.
+        """
         file, sha256 = artifact_file(get_job(request.user, job_id), path)
         # Always as an attachment: a report a job wrote must never run as a page of the portal.
         return download(request, file, sha256=sha256, attached_as=path.rsplit("/", 1)[-1])

@@ -148,7 +148,7 @@ class Portal:
 
 
 def _begun(partial: Path, file: File) -> tuple[hashlib._Hash, int]:
-    """The digest and the size of what an earlier try left of a file; of nothing if it left none of use."""
+    """Digest and size of what an earlier try left of a file, if it is of use."""
     if partial.is_file() and 0 < partial.stat().st_size < file.bytes:
         with partial.open("rb") as begun:
             return hashlib.file_digest(begun, "sha256"), begun.tell()
