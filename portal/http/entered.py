@@ -1,7 +1,8 @@
 """Forms that were sent after the session had ended, or with an old mark.
 
-What was entered is not lost: the values stand in the page that answers, and in the sign-in form if it is that; nothing is stored. Only who
-entered them sends them again, on purpose: a page of another origin could have made up the first request.
+What was entered is not lost: the values stand in the page that answers, and in the sign-in form if it is
+that; nothing is stored. Only who entered them sends them again, on purpose: a page of another origin could
+have made up the first request.
 """
 
 from __future__ import annotations
