@@ -1,4 +1,4 @@
-"""The disk that DATA_DIR lies on: how full it is, and a reserve for the day on which it is full.
+"""The disk that DATA_DIR lies on: how full it is, and a reserve for a full one.
 
 The reserve is a file. It is given away when the disk has no room left, so that people can sign in, cancel and
 delete, and nodes can report; it is made again when there is room. What it takes never counts as free.
@@ -70,7 +70,10 @@ def disk() -> Disk:
 
 
 def rest_bytes() -> dict[str, int]:
-    """What else lies in DATA_DIR, by name: all but the files of people and jobs, and a local node's."""
+    """What else lies in DATA_DIR, in bytes by name.
+
+    That is all but the files of people and jobs, and a local node's.
+    """
     rest = [path for path in Path(settings.DATA_DIR).iterdir() if path.name not in _COUNTED_ELSEWHERE]
     return {path.name: _taken(path) for path in sorted(rest)}
 

@@ -107,7 +107,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def full_disk(request: HttpRequest) -> HttpResponse:
-    """Answer 507 and name the disk; its own if that is the full one, else the database's."""
+    """Answer 507 and name the disk: the portal's if that is the full one."""
     disk.relieve()
     now = disk.disk()
     if not now.is_full:

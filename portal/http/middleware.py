@@ -144,7 +144,7 @@ def cache_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> obj
 
 
 def full_disk_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
-    """Give the disk's reserve away before a request that may need it, such as a sign-in."""
+    """Give a full disk's reserve away before a request that needs it, like a sign-in."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         disk.relieve()

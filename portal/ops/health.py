@@ -43,9 +43,9 @@ def healthz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
 
 
 def readyz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
-    """Answer 200 when database, broker and scheduling loop all work and the disk has room, else 503.
+    """Answer 200 when database, broker, scheduling loop and disk are well, else 503.
 
-    The answer says which of them does not, and warns of a disk that is nearly full.
+    The answer says which of them is not, and warns of a disk that is nearly full.
     """
     checks = {"database": _database(), "broker": broker_works()}
     checks["scheduler"] = _scheduler() if checks["database"] == "ok" else "not known without the database"

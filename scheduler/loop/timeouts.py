@@ -96,7 +96,10 @@ def _nodes_could_report(web: Reachability, limit_s: float, now: datetime) -> boo
 
 
 def _holding() -> QuerySet[Allocation]:
-    """Return the GPUs that a job holds: once its training has ended, files alone may take their time."""
+    """Return the GPUs that a job holds.
+
+    Once its training has ended it holds none, and its files may take their time.
+    """
     return Allocation.objects.filter(
         claim__attempt__job=OuterRef("pk"), claim__attempt__ended_at__isnull=True, released_at__isnull=True
     )

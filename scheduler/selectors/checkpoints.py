@@ -10,7 +10,7 @@ from scheduler.models import Checkpoint, Job
 
 
 def _within_reach() -> QuerySet[Checkpoint]:
-    """The checkpoints without a fault, at the portal or on a node that was not removed.
+    """The checkpoints without a fault, at the portal or on a node that is there.
 
     Every node of a training reads the checkpoint, so that one on a single disk is no use to several.
     """

@@ -133,7 +133,10 @@ def read(folder: Path, identity: dict[str, Any], step: int | None = None) -> Sna
 
 @blamed()
 def identity(folder: Path) -> dict[str, Any]:
-    """The checkpoint's notes of its training. Raises CheckpointFault where it has none."""
+    """The checkpoint's notes of its training.
+
+    Raises CheckpointFault where it has none.
+    """
     noted: dict[str, Any] = json.loads((folder / STATE).read_text(encoding="utf-8"))["identity"]
     float(noted.get("now") or 0.0)  # a template may ask for it before the notes are compared
     return noted

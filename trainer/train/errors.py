@@ -30,7 +30,7 @@ class NodeFault(Exception):
 
 
 class CheckpointFault(Exception):
-    """The checkpoint to go on from is damaged, or of another training; the message says how."""
+    """The checkpoint to go on from cannot be used; the message says why."""
 
 
 class PeersMissing(Exception):

@@ -69,7 +69,7 @@ def jobs_by_room() -> list[Taker]:
 
 
 def _summed(*columns: str) -> QuerySet[Artifact, Any]:
-    """Rows of the columns, the bytes of outputs, of checkpoints and of both, most first."""
+    """Rows of the columns; the bytes of outputs, checkpoints and both, most first."""
     return (
         Artifact.objects.values_list(*columns)
         .annotate(

@@ -162,7 +162,7 @@ def _explains(attempt: Attempt, outcome: Outcome) -> bool:
 
 
 def _never_ran(claim: Claim, said: ClaimState, outcome: Outcome) -> bool:
-    """Tell whether the claim ended before there was a process, or one that learnt anything.
+    """Tell whether the claim ended before there was a process that learnt anything.
 
     There is then no exit code and nothing measured.
     """

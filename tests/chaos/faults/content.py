@@ -1,4 +1,4 @@
-"""Faults of what the portal keeps: checkpoints that are damaged when a training is to go on from them."""
+"""Faults of what the portal keeps: checkpoints that are damaged before their use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Effect = Callable[[Cluster, str], contextlib.AbstractContextManager[None]]
 
 @contextlib.contextmanager
 def _damaged(cluster: Cluster, node: str, number: int) -> Iterator[None]:
-    """Change a byte in the furthest checkpoints of the jobs that train on a node, then kill their trainings.
+    """Change a byte in the furthest checkpoints of a node's jobs, then kill the trainings.
 
     Without effect where the portal holds none, or its database is away.
     """

@@ -1,4 +1,4 @@
-"""Trainings that have ended and bring their files, which may wait for the portal's disk."""
+"""Trainings that have ended and bring their files, which may wait for a disk."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Transfers:
         self._dispensable = threading.Event()
 
     def wait_for_no_room(self) -> None:
-        """From now on a full portal refuses: nothing that is still to come is worth a wait for its disk."""
+        """From now on a full portal refuses: what is still to come is worth no wait."""
         self._dispensable.set()
 
     def fetch_inputs(self, run: Path, stopping: threading.Event) -> None:
