@@ -19,7 +19,9 @@ from knowledge.reading.rules.worth import TRAINING_FIELDS, is_trainer, worth
 from knowledge.reading.syntax import batch, configs, notebooks, python, shell
 from knowledge.reading.syntax.expressions import Facts, Known
 from knowledge.reading.syntax.makefiles import MAKEFILES, recipe
+from knowledge.reading.tool_tables import StatedKey
 from knowledge.reading.types import COMMAND_FILE, Location, Origin, Statement, Tree
+from knowledge.reading.unsupported import StatedKeys
 
 SHELL_KINDS = (".sh", ".slurm", ".sbatch", ".bash", *batch.KINDS)
 DEEPEST = 6
@@ -38,6 +40,7 @@ class StatementCollector:
         self.command = tree.command
         self.statements: list[Statement] = []
         self.scripts: list[Facts] = []
+        self.stated = StatedKeys()
         self.unreadable: dict[str, str] = {}
         self._read: set[str] = set()
         self._left = MOST_PARSED
@@ -160,6 +163,10 @@ class StatementCollector:
             self.statements += scripts.stated(facts, place)
             self.statements += scripts.adapters(facts, place)
         if found is not None:
+            self.stated.started.append(found)
+            self.stated.keys += [
+                StatedKey((one.name,), one.value) for one in found.options if one.name not in CONFIG_OPTIONS
+            ]
             self._options(found, facts, links, near)
         if facts is not None and target is not None:
             self._hydra(facts, target)
@@ -297,6 +304,8 @@ class StatementCollector:
                 self._config(other, origin, depth=depth + 1, package=group)
         if package:
             found = [replace(entry, path=(*package.split("/"), *entry.path)) for entry in found]
+        if not launcher:
+            self.stated.keys += [StatedKey(entry.path, entry.value) for entry in found]
         for one in configurations.configured(found, name, origin, self._links):
             if launcher and one.field == "gpus_per_node":
                 continue

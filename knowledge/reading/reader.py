@@ -5,7 +5,7 @@ from __future__ import annotations
 from knowledge.reading.collecting import StatementCollector
 from knowledge.reading.resolving import resolved
 from knowledge.reading.types import Reading, Tree
-from knowledge.reading.unsupported import unsupported
+from knowledge.reading.unsupported import unknown_keys, unsupported
 from knowledge.reading.values import can_be_kept
 
 
@@ -18,6 +18,7 @@ def read(tree: Tree) -> Reading:
     return Reading(
         values=values,
         contradictions=contradictions,
-        unsupported=unsupported(values, collector.scripts),
+        unsupported=unsupported(values, collector.scripts, collector.stated),
+        unknown_keys=unknown_keys(collector.scripts, collector.stated),
         unreadable=collector.unreadable,
     )

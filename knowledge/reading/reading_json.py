@@ -22,6 +22,7 @@ def as_json(reading: Reading, manifest: ScriptManifest) -> dict[str, Any]:
             for name, found in reading.contradictions.items()
         },
         "unsupported": list(reading.unsupported),
+        "unknown_keys": list(reading.unknown_keys),
         "unreadable": dict(reading.unreadable),
         "left_out": manifest.left_out,
         "job": {"parameters": job.params, "left_to_recommendation": job.left, "refused": job.refused},

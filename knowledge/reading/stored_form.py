@@ -15,6 +15,7 @@ def to_stored(reading: Reading) -> dict[str, Any]:
             name: list(map(_statement, found)) for name, found in reading.contradictions.items()
         },
         "unsupported": list(reading.unsupported),
+        "unknown_keys": list(reading.unknown_keys),
         "unreadable": dict(reading.unreadable),
     }
 
@@ -27,6 +28,7 @@ def from_stored(stored: dict[str, Any]) -> Reading:
             name: tuple(map(_statement_of, rows)) for name, rows in stored["contradictions"].items()
         },
         unsupported=tuple(stored["unsupported"]),
+        unknown_keys=tuple(stored["unknown_keys"]),
         unreadable=stored["unreadable"],
     )
 

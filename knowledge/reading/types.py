@@ -116,10 +116,12 @@ class Reading:
 
     `contradictions`: fields with the statements of equal rank that differ.
 
-    unsupported: what the trainer cannot do. unreadable: files that could not be parsed, with the reason.
+    unsupported: what the trainer cannot do. unknown_keys: names that stand in no table of the tree's tool, so
+    that nobody knows what they ask for. unreadable: files that could not be parsed, with the reason.
     """
 
     values: Mapping[str, FieldValue]
     contradictions: Mapping[str, tuple[Statement, ...]] = field(default_factory=dict)
     unsupported: tuple[str, ...] = ()
+    unknown_keys: tuple[str, ...] = ()
     unreadable: Mapping[str, str] = field(default_factory=dict)

@@ -1,64 +1,135 @@
-"""Wishes of a tree that the trainer cannot fulfil, by name."""
+"""Wishes of a tree that the trainer cannot fulfil, by name, and keys whose wish is unknown."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 
+from knowledge.reading.rules.commands import Invocation
 from knowledge.reading.syntax.expressions import Facts
+from knowledge.reading.tool_tables import StatedKey, ToolTable, plain_path, tool_tables
 from knowledge.reading.types import FieldValue
+from knowledge.reading.values import can_be_kept
 
 SUPPORTED_TASKS = frozenset({"sft", "causal_lm", "clm"})
 SUPPORTED_METHODS = frozenset({"full", "lora", "qlora"})
 TASK_NAMES = {
     "pretrain": "pretraining",
+    "pt": "pretraining",
+    "rm": "reward",
+    "gkd": "distillation",
     "seq_2_seq_lm": "seq2seq",
     "seq_cls": "classification",
     "token_cls": "classification",
     "feature_extraction": "embedding",
 }
-CALLS = (
-    (
-        re.compile(
-            r"Vision2Seq|ImageTextToText|VisionModel|Idefics|Qwen2?VL|LlavaFor|ForConditionalGeneration.*Vision"
-        ),
-        "vision",
-    ),
-    (re.compile(r"ForSequenceClassification|ForTokenClassification"), "classification"),
-    (re.compile(r"ForMaskedLM|DataCollatorForWholeWordMask"), "masked_lm"),
-    (re.compile(r"ForSeq2SeqLM|Seq2SeqTrainer$"), "seq2seq"),
-)
 QAT = re.compile(r"(?i)\bqat|QATQuantizer")
+# Calls whose arguments are keys of these libraries.
+SETTINGS = re.compile(r"(?:^|\.)(?:\w*TrainingArguments|\w*(?:SFT|Lora)Config|get_peft_model|SFTTrainer)$")
+# A tree whose command is not known is for the tool that has most of its keys, if it has so many.
+FEWEST_KEYS = 4
+LEAST_KNOWN, LEAST_OWN = 0.8, 0.25  # shares: of keys read by anybody's name, and of the tool's own ones
+MOST_NAMED = 100
 
 
-def unsupported(values: Mapping[str, FieldValue], scripts: Iterable[Facts]) -> tuple[str, ...]:
+@dataclass(slots=True)
+class StatedKeys:
+    """What a tree states under names of its own tool: keys, and the commands that start it."""
+
+    keys: list[StatedKey] = field(default_factory=list)
+    started: list[Invocation] = field(default_factory=list)
+
+
+def unsupported(
+    values: Mapping[str, FieldValue], scripts: Sequence[Facts], stated: StatedKeys
+) -> tuple[str, ...]:
     """Names of what the trainer cannot do, each once."""
     found: dict[str, None] = {}
     task, method = _text(values, "task"), _text(values, "method")
     if task and task not in SUPPORTED_TASKS:
         found[TASK_NAMES.get(task, task)] = None
     if method and method not in SUPPORTED_METHODS:
-        found[method] = None
+        found["DoRA" if method == "dora" else method] = None
     quantization = _text(values, "quantization")
     if quantization in {"bnb-8bit", "int8_weight_only"}:
         found["8bit"] = None
     elif QAT.search(quantization):
         found["qat"] = None
+    for tool in tools_of(scripts, stated):
+        for invocation in stated.started:
+            found |= dict.fromkeys(tool.commanded(_words(invocation)))
+        for key in stated.keys:
+            found |= dict.fromkeys(tool.asked(key))
     for facts in scripts:
-        for call in facts.calls:
-            for pattern, name in CALLS:
-                rewarded = name == "classification" and task not in {"", "sft"}
-                if (
-                    pattern.search(call.name)
-                    and not rewarded
-                    and not call.name.endswith(("Processor", "Config"))
-                ):
-                    found[name] = None
+        found |= dict.fromkeys(_called(facts, task))
         if any(re.search(r"(?i)masked_?lm|mlm", name) for name in facts.functions):
             found["masked_lm"] = None
         if "compute_loss" in facts.functions:
             found["custom_loss"] = None
-    return tuple(found)
+    return tuple(filter(can_be_kept, found))[:MOST_NAMED]
+
+
+def unknown_keys(scripts: Sequence[Facts], stated: StatedKeys) -> tuple[str, ...]:
+    """Keys that stand in no table of the tool that the tree is for; none where the tool is not known."""
+    tools = [] if scripts else tools_of(scripts, stated)
+    if len(tools) != 1:
+        return ()
+    unknown = (".".join(plain_path(key.path)) for key in stated.keys if not tools[0].knows(key.path))
+    return tuple(filter(can_be_kept, dict.fromkeys(unknown)))[:MOST_NAMED]
+
+
+def tools_of(scripts: Sequence[Facts], stated: StatedKeys) -> list[ToolTable]:
+    """The tools that a command starts, a key marks or a script imports; else the one that has the keys."""
+    tables = [table for table in tool_tables().values() if table.programs]
+    started = [table for table in tables if any(table.starts(_words(one)) for one in stated.started)]
+    if started:
+        return started
+    last_keys = {plain_path(key.path)[-1] for key in stated.keys if plain_path(key.path)}
+    if marked := [table for table in tables if table.marks & last_keys]:
+        return marked
+    if scripts:
+        imports = {module.partition(".")[0] for facts in scripts for module in facts.modules}
+        return [table for table in tables if table.name in imports]
+    shares = {table.name: _share(table, stated.keys) for table in tables}
+    most = max(shares.values(), default=0)
+    likely = most and len(last_keys) >= FEWEST_KEYS
+    return [table for table in tables if likely and shares[table.name] == most]
+
+
+def _share(table: ToolTable, keys: Sequence[StatedKey]) -> float:
+    """The share of keys that the tool itself has; 0 where too many are none that it knows."""
+    own = sum(table.has(key.path) for key in keys)
+    known = sum(table.knows(key.path) for key in keys)
+    enough = known >= LEAST_KNOWN * len(keys) and own >= LEAST_OWN * len(keys)
+    return own / len(keys) if keys and enough else 0
+
+
+def _words(invocation: Invocation) -> list[str]:
+    """The program, its subcommand and what follows."""
+    words = [word.text for word in (invocation.target, *invocation.positional[:2]) if word is not None]
+    return [invocation.launcher, *words]
+
+
+def _called(facts: Facts, task: str) -> Iterable[str]:
+    """What calls ask for by their names, and by arguments of libraries' settings."""
+    for call in facts.calls:
+        for expression, name in _calls().items():
+            rewarded = name == "classification" and task not in {"", "sft"}
+            other = call.name.endswith(("Processor", "Config"))
+            if expression.search(call.name) and not rewarded and not other:
+                yield name
+        if SETTINGS.search(call.name):
+            for keyword, known in call.keywords.items():
+                yield from tool_tables()["trl"].asked(StatedKey((keyword,), known.value))
+
+
+@cache
+def _calls() -> dict[re.Pattern[str], str]:
+    """What calls ask for, by an expression for their names."""
+    calls = (one for table in tool_tables().values() for one in table.calls.items())
+    return {re.compile(expression): name for expression, name in calls}
 
 
 def _text(values: Mapping[str, FieldValue], name: str) -> str:

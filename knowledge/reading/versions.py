@@ -14,7 +14,7 @@ from knowledge.reading.types import COMMAND_FILE, FieldValue
 def reader_version() -> str:
     """A digest of the reader itself: other rules invalidate every stored reading."""
     digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
+    for file in sorted(one for one in Path(__file__).parent.rglob("*.*") if one.suffix in {".py", ".toml"}):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -12,7 +12,7 @@ from knowledge.reading.rules.scripts import statement
 from knowledge.reading.rules.special_keys import Meaning
 from knowledge.reading.syntax.shell import Word
 from knowledge.reading.types import GPUS_PER_NODE, Origin, Statement
-from knowledge.reading.values import count
+from knowledge.reading.values import count, text
 
 GPU = re.compile(
     r"(?i)^(nvidia[-_])?(a10g?|a16|a30|a40|a100|h100|h200|b200|gh200|l4|l40s?|t4|v100|p100|rtx\w*|mi\d+\w*)([-_].*)?$"
@@ -140,6 +140,9 @@ def _recipe(found: Invocation) -> Iterator[Statement]:
         yield said("task", "pretrain" if "pretrain" in name else "sft", VAGUE)
         if name in {"lora", "full", "adapter", "adapter_v2"}:
             yield said("method", name)
+        if found.positional and name != "finetune" and (model := text(found.positional[0].text)):
+            word = found.positional[0]
+            yield statement(Meaning("base_model", model), word.place, Origin.COMMAND, target.text, word.also)
         return
     if name in TASK_WORDS:
         yield said("task", TASK_WORDS[name])

@@ -192,6 +192,19 @@ def _devices(raw: Any) -> Iterator[Meaning]:
         yield Meaning("gpus_per_node", value)
 
 
+def _backbone(raw: Any) -> Iterator[Meaning]:
+    """The width of H2O's stored weights: `int4`, or a precision."""
+    yield from _quantization_bit(str(raw).removeprefix("int") if raw in {"int4", "int8"} else raw)
+
+
+def _gpus(raw: Any) -> Iterator[Meaning]:
+    """A number of GPUs, or the list of those that are used."""
+    listed = raw if isinstance(raw, list) else str(raw).split(",")
+    value = len(listed) if isinstance(raw, list) or len(listed) > 1 else CLEAN["number_gpus"](raw)
+    if value:
+        yield Meaning("number_gpus", value, VAGUE)
+
+
 BELOW: dict[str, Callable[[str, Any], Iterator[Meaning]]] = {"stage": _stage, "enabled": _enabled}
 SPECIAL: dict[str, Reads] = {
     "bf16": _flag("precision", "bfloat16"),
@@ -205,6 +218,8 @@ SPECIAL: dict[str, Reads] = {
     "load_8bit": _bits("8"),
     "load_4bit": _bits("4"),
     "quantization_bit": _quantization_bit,
+    "backbone_dtype": _backbone,
+    "gpus": _gpus,
     "quant_bits": _quantization_bit,
     "bits": _quantization_bit,
     "quantize": _quantize,
@@ -220,6 +235,7 @@ SPECIAL: dict[str, Reads] = {
     "peft_scheme": _method,
     "use_peft": _use_adapter,
     "use_lora": _use_adapter,
+    "peft": _use_adapter,
     "lora": lambda raw: _use_adapter(raw) if isinstance(raw, bool) or raw == "true" else iter(()),
     "qlora": _flag("method", "qlora"),
     "q_lora": _flag("method", "qlora"),

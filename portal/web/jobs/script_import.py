@@ -150,6 +150,7 @@ def _context(user: User, kept: KeptReading) -> dict[str, Any]:
         "torn": torn,
         "unstated": _unstated(reading),
         "unsupported": [words(name) for name in reading.unsupported],
+        "unknown_keys": reading.unknown_keys,
         "unreadable": reading.unreadable,
         "left_out": manifest.left_out,
         "left": [words(name) for name in job.left],

@@ -41,6 +41,27 @@ def test_what_the_trainer_cannot_do_is_named(browser: Client) -> None:
     assert re.search(r"The trainer of this portal cannot do: [^.]*\bdpo\b", sent(browser), re.I)
 
 
+def test_parts_that_the_trainer_lacks_and_keys_that_nobody_knows_are_named(
+    browser: Client, api: APIClient
+) -> None:
+    config = (
+        b"base_model: a/b\nadapter: lora\ntrain_on_inputs: true\nlora_modules_to_save: [lm_head]\nlr_rte: 1\n"
+    )
+    command = "axolotl train c.yml"
+
+    def file() -> SimpleUploadedFile:
+        return SimpleUploadedFile("c.yml", config)
+
+    answer = api.post("/api/imports/", {"file": file(), "command": command}, format="multipart").json()
+    assert answer["unsupported"] == ["loss on prompts", "saved modules"]
+    assert answer["unknown_keys"] == ["lr_rte"]
+    assert api.get(f"/api/imports/{answer['id']}/").json()["unknown_keys"] == ["lr_rte"]
+    page = browser.post("/jobs/import/", {"upload": file(), "command": command}).content.decode().lower()
+    assert "cannot do: loss on prompts, saved modules" in page
+    assert "1 key that the reader does not know" in page
+    assert "lr_rte" in page
+
+
 def test_an_import_is_its_owners_alone(browser: Client, stranger: APIClient, api: APIClient) -> None:
     file = SimpleUploadedFile("a.zip", zipped(FILES))
     number = api.post("/api/imports/", {"file": file, "command": COMMAND}, format="multipart").json()["id"]
