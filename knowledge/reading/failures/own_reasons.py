@@ -32,10 +32,12 @@ OWN_REASONS = compiled(
         ("missing-model", r"^\S{1,300} is no model: give builtin/NAME"),
         ("unsuitable-model", r"^\S+ is an? \w+; only models that continue text"),
         ("unsuitable-model", r"^In \S+ a token sees those after it|^The model \S+ does not read plain text"),
-        ("unsuitable-model", r"^The model's chat template cannot be read"),
+        ("unsuitable-model", r"^The model(?:'s chat template cannot be read| has (?:no|neither) )"),
+        ("unsuitable-model", r"^The model's chat template writes no end"),
         ("token-range", r"^The tokenizer of \S+ has more tokens than the model"),
         ("unshown-data", r"^The model's chat template does not show it "),
         ("bad-data", r"^\S+ cannot be used: .{0,300}?\b((?:line|row) [\d,]+)"),
+        ("bad-data", r"^(Row \d+): "),
         ("bad-data", r"^\S+ cannot be used: |^inputs/\S+ is missing in the run directory"),
         # The checkpoint.
         ("checkpoint", r"^The checkpoint(?:'s| is of| cannot be (?:loaded|resumed)) "),
