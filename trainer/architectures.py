@@ -12,6 +12,12 @@ from typing import Any
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 # A bound on the tokens of a sample, under its usual name first.
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "model_max_length", "context_length")
+# Packages of fused kernels for hybrids, by the name that they are imported by.
+KERNELS = {
+    "causal_conv1d": "causal-conv1d",
+    "fla": "flash-linear-attention",
+    "mamba_ssm": "mamba-ssm",
+}
 _PARTS = ("text_config", "ffn_config")
 _OWN_LINEAR_LAYERS = ("falcon",)  # bitsandbytes knows torch's alone
 
@@ -31,6 +37,13 @@ def positions(config: Mapping[str, Any]) -> int:
     text = inside if isinstance(inside, Mapping) else config
     found = (text.get(name) for name in POSITIONS)
     return next((count for count in found if isinstance(count, int) and count > 0), 0)
+
+
+def keys_picked(config: Mapping[str, Any]) -> int:
+    """How many keys attention picks for each token (DeepSeek V3.2); 0 where it sees all of them."""
+    inside = config.get("text_config")
+    count = (inside if isinstance(inside, Mapping) else config).get("index_topk")
+    return count if isinstance(count, int) and count > 0 else 0
 
 
 def why_too_long(model: str, most: int, tokens: int) -> str:

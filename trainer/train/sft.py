@@ -136,7 +136,7 @@ def _report_start(loop: Loop, base: Loaded) -> None:
     parameters = sum(map(size, loop.model.parameters()))
     trainable = sum(weight.numel() for _, weight in checkpoint_state.trainable(loop.model))
     loop.journal.say(f"{loop.order.spec.model}: {parameters:,} parameters, {trainable:,} of them learn")
-    for sentence in base.scope:
+    for sentence in filter(None, (*base.scope, base.slow)):
         loop.journal.say(sentence)
     loop.journal.say(f"{len(plan.lengths):,} rows, {plan.steps:,} steps of {plan.batch} rows")
     if loop.measured.step:

@@ -31,6 +31,7 @@ from scheduler.services.deletions import remove_node
 from scheduler.services.nodes.price import set_price
 from scheduler.services.nodes.state import drain_node, resume_node
 from scheduler.states import NodeState
+from trainer.architectures import KERNELS
 from trainer.recipes import RECIPES
 
 EVENTS = 100
@@ -67,6 +68,7 @@ def _live(request: PageRequest, node: Node) -> dict[str, Any]:
     return {
         "node": node,
         "methods": [method for method in METHODS if method not in node.cannot_train],
+        "kernels": [name for name in KERNELS.values() if name in node.software],
         "picture": picture_of(node),
         "visible": visible_live_jobs(request.user, [node]),
         "unknown_gpus": sorted(model for model in models if known.known_gpu(model) is None),

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,18 @@ def test_facts_are_what_the_portal_understands(node_dir: Path) -> None:
     assert facts.software["python"]
     if facts.gpus[0].model == "cpu":
         assert len(facts.gpus) == max(1, facts.cores - 1)
+
+
+def test_kernels_of_hybrids_are_among_the_facts_where_they_are_installed(
+    node_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = NodeFolder(node_dir)
+    folder.prepare()
+    version = metadata.version
+    monkeypatch.setattr(metadata, "version", lambda name: "2.3.0" if name == "mamba-ssm" else version(name))
+    software = discover(folder).software
+    assert software["mamba-ssm"] == "2.3.0"
+    assert "flash-linear-attention" not in software
 
 
 def test_slots_share_the_memory(node_dir: Path) -> None:

@@ -24,6 +24,7 @@ from trainer.agent.node.measured import link_tests, speed_tests
 from trainer.agent.node.models import held
 from trainer.agent.node.topology import declared
 from trainer.agent.storage.folder import NodeFolder, read_json, write_json
+from trainer.architectures import KERNELS
 from trainer.protocol import GpuFacts, NodeFacts
 
 log = logging.getLogger(__name__)
@@ -31,7 +32,10 @@ log = logging.getLogger(__name__)
 GIB = 2**30
 NO_GPU = "4-bit training needs a GPU"
 NO_BITSANDBYTES = "bitsandbytes is missing, install requirements/gpu.lock on it"
-_REPORTED_PACKAGES = ("torch", "transformers", "peft", "accelerate", "bitsandbytes", "psutil", "httpx")
+_REPORTED_PACKAGES = (
+    *("torch", "transformers", "peft", "accelerate", "bitsandbytes", "psutil", "httpx"),
+    *KERNELS.values(),
+)
 
 
 def discover(

@@ -20,6 +20,7 @@ from trainer.train import import_gc
 from trainer.train.base import random_weights, suitable
 from trainer.train.base.adapters import four_bit, with_adapter
 from trainer.train.base.attention import choose_kernel
+from trainer.train.base.kernels import without_kernels
 from trainer.train.base.probe import Reach, probe
 from trainer.train.base.scope import scope
 from trainer.train.distributed import sharding
@@ -38,11 +39,13 @@ class Loaded:
     """The model on its device, trainable parts on.
 
     scope: which parts learn and which do not.
+    slow: which kernels would compute faster, if any.
     """
 
     model: Any
     tokenizer: Any
     scope: tuple[str, ...]
+    slow: str = ""
 
 
 def load(order: TrainingSpec, world: World, source: str) -> Loaded:
@@ -164,7 +167,8 @@ def _own(source: str, tokenizer: Any, order: TrainingSpec, world: World) -> Load
     reach = None if random_weights.is_random(order) else _probed(model, tokenizer, order)
     suitable.check_stored(order, model, reach)
     notes = scope(model, order, reach)
-    return Loaded(_prepared(model, order, reach), tokenizer, notes)
+    slow = without_kernels(model, order, reach)
+    return Loaded(_prepared(model, order, reach), tokenizer, notes, slow)
 
 
 def _shared(source: str, tokenizer: Any, order: TrainingSpec, world: World) -> Loaded:
@@ -191,11 +195,11 @@ def _shared(source: str, tokenizer: Any, order: TrainingSpec, world: World) -> L
         model.generation_config = whole.generation_config
         weights = sharding.named_weights(whole)
     reach = world.from_main(reach)
-    notes = scope(model, order, reach)
+    notes, slow = scope(model, order, reach), without_kernels(model, order, reach)
     model = _prepared(model, order, reach)
     sharding.shard(model, order, world)
     sharding.fill(model, weights, world)
-    return Loaded(model, tokenizer, notes)
+    return Loaded(model, tokenizer, notes, slow)
 
 
 def _stored_dtype(order: TrainingSpec) -> torch.dtype:

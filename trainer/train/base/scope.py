@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from trainer.architectures import number_of_experts
+from trainer.architectures import keys_picked, number_of_experts
 from trainer.train.base.adapters import LeftOut, candidates, expert_pools
 from trainer.train.base.probe import Reach
 from trainer.train.settings import TrainingSpec
@@ -40,6 +40,13 @@ def scope(model: Any, order: TrainingSpec, reach: Reach | None) -> tuple[str, ..
     if method == "qlora":
         stored = sum(size(weight) for weight in model.parameters() if hasattr(weight, "quant_state"))
         notes.append(f"{stored / whole:.0%} of the weights are stored in 4 bits.")
+    picked = keys_picked(model.config.to_dict())
+    if 0 < picked < order.settings.tokens_per_sample and order.settings.per_device_batch_size > 1:
+        notes.append(
+            f"Its attention picks {picked:,} keys for each token. Padding beside a longer row can change the"
+            " pick, so losses depend a little on the rows that share a micro-batch; with"
+            " per_device_batch_size 1 they do not."
+        )
     for says, aside in _asides(model, reach) if reach is not None else ():
         share = sum(aside.values()) / whole
         notes.append(f"{says} {_listed(aside)} ({share:.1%} of the weights): left as they are.")

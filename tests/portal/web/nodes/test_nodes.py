@@ -49,6 +49,13 @@ def test_the_page_of_a_node_tells_the_release_of_its_agent(browser: Client) -> N
     assert "<dt>Agent version</dt><dd>0.1.7</dd>" in page(browser, path)
 
 
+def test_the_page_of_a_node_tells_which_kernels_of_hybrids_it_has(browser: Client) -> None:
+    path = f"/nodes/{world.fake_node().node_id}/"
+    assert "Kernels of hybrids" not in page(browser, path)
+    Node.objects.update(software={"torch": "2.13", "mamba-ssm": "2.3.0", "causal-conv1d": "1.6.0"})
+    assert "<dt>Kernels of hybrids</dt><dd>causal-conv1d, mamba-ssm</dd>" in page(browser, path)
+
+
 def test_without_a_package_there_is_no_command_but_a_remedy(
     browser: Client, admin: User, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""One kind of model, trained by the trainer and by a plain loop, resumed, and read again."""
+"""One kind of model: trained, trained by a plain loop, resumed, read again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hybrids, mixtures and attention that picks its keys: trained as a plain loop trains them.
+"""Hybrids, mixtures and attention that picks its keys, as a plain loop trains them.
 
 Losses of six steps, a resumed training, and the evaluation of the output as others read it.
 """
@@ -96,12 +96,15 @@ def test_a_mixer_without_fused_kernels_over_its_output_keeps_that_adapter():
     assert not any("No adapter" in sentence for sentence in _scope(shrunk("qwen3_next")))
 
 
-def _scope(model: Any, longest: int = POSITIONS) -> tuple[str, ...]:
+def _scope(model: Any, longest: int = POSITIONS, micro: int = 1) -> tuple[str, ...]:
     from types import SimpleNamespace
 
     from trainer.train.base.scope import scope
 
-    order: Any = SimpleNamespace(settings=SimpleNamespace(method="lora", target_modules="all-linear"))
+    settings = SimpleNamespace(
+        method="lora", target_modules="all-linear", tokens_per_sample=longest, per_device_batch_size=micro
+    )
+    order: Any = SimpleNamespace(settings=settings)
     return scope(model, order, _reach(model, longest))
 
 
@@ -148,7 +151,7 @@ def _run(run: Run, tmp_path: Path, kind: str, **params: Any) -> Run:
 
 
 def test_weights_without_moments_yet_do_not_keep_a_training_from_resuming(run: Run, tmp_path: Path):
-    """A compressor of keys learns from rows of 128 tokens on, and the first steps have shorter ones."""
+    """A compressor of keys learns from rows of 128 tokens on; these are shorter."""
     params = {"method": "full", "lora_r": None, "lora_alpha": None, "learning_rate": 1e-3}
     params |= {"tokens_per_sample": 320, "per_device_batch_size": 1, "max_steps": 4}
     _run(run, tmp_path, "deepseek_v4", **params).checkpoint_every_s = 0.0
@@ -169,7 +172,7 @@ def test_a_model_without_checkpointing_is_told_what_to_choose(run: Run, tmp_path
 def test_an_adapter_that_its_reader_would_lose_in_part_is_warned_of(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    """PEFT renames the shared experts of this kind past their place unless they are spelled for it."""
+    """PEFT renames shared experts of this kind past their place."""
     monkeypatch.setattr("trainer.train.read_back._reversed_names", lambda _config: ())
     result = _run(run, tmp_path, "laguna").write().train()
     assert result["outcome"] == "succeeded"
@@ -211,3 +214,42 @@ def test_weights_that_a_full_output_lacks_are_named(run: Run):
     (warning,) = what_is_lost(output, AutoConfig.from_pretrained(output), {}, adapter=False)
     assert "read it again (1)" in warning
     assert gone in warning
+
+
+def test_attention_that_picks_its_keys_is_told_where_padding_can_change_the_pick():
+    def told(longest: int, micro: int) -> bool:
+        sentences = _scope(shrunk("deepseek_v32"), longest, micro)
+        return any("Its attention picks 16 keys for each token" in sentence for sentence in sentences)
+
+    assert told(longest=48, micro=4)
+    assert not told(longest=48, micro=1)
+    assert not told(longest=16, micro=4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    [
+        ("falcon_h1", "causal-conv1d, mamba-ssm"),
+        ("qwen3_next", "causal-conv1d, flash-linear-attention"),
+        ("llama", ""),
+    ],
+)
+def test_kernels_that_a_hybrid_lacks_are_named(kind: str, missing: str):
+    from types import SimpleNamespace
+
+    from trainer.train.base.kernels import without_kernels
+
+    model = shrunk(kind)
+    for device in ("cpu", "cuda"):
+        order: Any = SimpleNamespace(device=device, spec=SimpleNamespace(model="tiny"))
+        sentence = without_kernels(model, order, _reach(model))
+        assert missing in sentence
+        assert bool(sentence) == bool(missing)
+        assert ("can install" in sentence) == (bool(missing) and device == "cuda")
+
+
+def test_the_log_of_a_hybrid_names_the_kernels_it_would_use(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    _run(run, tmp_path, "mamba2", max_steps=1).write().train()
+    assert "kernels made for GPUs (causal-conv1d, mamba-ssm)." in capsys.readouterr().out
