@@ -58,6 +58,7 @@ class JobEventKind(StrEnum):
     RESERVATION_OVER = "reservation_over"
     CHECKPOINT = "checkpoint"
     CHECKPOINT_LOST = "checkpoint_lost"  # one that cannot be used, and is not offered again
+    FILES_DELETED = "files_deleted"  # by a person, after its end
     METRIC_LEFT_OUT = "metric_left_out"
     WARNING = "warning"
     WARNING_OVER = "warning_over"

@@ -9,7 +9,7 @@ from django.db.models import Func, IntegerField, Max, OuterRef, Q, QuerySet, Sub
 
 from portal.accounts.models import Membership, Role, User
 from scheduler.errors import NotFound
-from scheduler.models import DatasetFile, Job
+from scheduler.models import Artifact, DatasetFile, Job
 from scheduler.selectors.jobs import visible_jobs
 from scheduler.states import TERMINAL
 
@@ -27,17 +27,18 @@ def visible_files(user: User) -> QuerySet[DatasetFile]:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The bytes that a person's uploads take, and may take."""
+    """The bytes that a person's uploads and the files of their jobs take, and may take."""
 
     used_bytes: int
     quota_bytes: int
 
 
 def storage_of(owner: User) -> Storage:
-    """Equal content is kept, and counted, once."""
+    """Equal uploads are kept, and counted, once; with them all that jobs left at the portal."""
     contents = DatasetFile.present.filter(owner=owner).order_by().values("sha256").annotate(size=Max("bytes"))
     used = contents.aggregate(total=Sum("size"))["total"] or 0
-    return Storage(used_bytes=used, quota_bytes=settings.STORAGE_QUOTA_BYTES)
+    of_jobs = Artifact.objects.filter(job__owner=owner).aggregate(total=Sum("bytes"))["total"] or 0
+    return Storage(used_bytes=used + of_jobs, quota_bytes=settings.STORAGE_QUOTA_BYTES)
 
 
 def get_file(user: User, file_id: str) -> DatasetFile:

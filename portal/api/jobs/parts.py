@@ -19,9 +19,11 @@ from portal.api.common.pages import list_of, page_of, read_query
 from portal.api.common.views import AnyAccept
 from portal.api.jobs.curves import kept_rows
 from portal.api.jobs.resources import EventOut, MetricOut
+from portal.clock import database_now
 from portal.http.downloads import OCTETS, download
 from scheduler.models import Artifact, Metric
 from scheduler.selectors.jobs import artifact_file, artifacts, events, get_job, log_text, metrics
+from scheduler.services.jobs.kept_checkpoints import delete_outputs
 from trainer.step_metrics import STEP_METRICS
 
 USUAL_METRICS, MAX_METRICS = 1000, 5000
@@ -131,6 +133,12 @@ class ArtifactsApi(APIView):
         """The files the job produced: adapter or model, model card, metrics."""
         job = get_job(request.user, job_id)
         return Response({"data": ArtifactOut(artifacts(job), many=True).data})
+
+    @extend_schema(operation_id="jobs_artifacts_destroy", request=None, responses={204: None})
+    def delete(self, request: ApiRequest, job_id: str) -> Response:
+        """Delete all files that an ended job left; its history, figures and log stay."""
+        delete_outputs(job=get_job(request.user, job_id), actor=request.user, now=database_now())
+        return Response(status=204)
 
 
 class ArtifactApi(APIView):

@@ -28,6 +28,7 @@ from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.jobs import cancellation, delivers, get_job, jobs_named_in, metrics
 from scheduler.selectors.public_states import WHILE_PAUSED, may
 from scheduler.services.jobs.change import change_job
+from scheduler.services.jobs.kept_checkpoints import delete_outputs
 from scheduler.services.jobs.priorities import hold_job, move_back, move_to_front, release_job
 from scheduler.services.jobs.verbs import CANCEL_ASKED, CANCELLED, cancel_job, pause_job, resume_job
 from scheduler.states import LIVE, TERMINAL
@@ -35,7 +36,12 @@ from trainer.step_metrics import STEP_CHARTS
 
 CHART_ROWS = 20_000
 JobForm = Callable[[PageRequest, Job], HttpResponse]
-VERBS = {"cancel": cancel_job, "pause": pause_job, "resume": resume_job}
+VERBS: dict[str, Callable[..., object]] = {
+    "cancel": cancel_job,
+    "pause": pause_job,
+    "resume": resume_job,
+    "delete-files": delete_outputs,
+}
 
 
 def own_job(request: PageRequest, job_id: str) -> Job:

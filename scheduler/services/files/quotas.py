@@ -1,6 +1,7 @@
 """The storage quota of a person.
 
-Stored files and uploads under way together never exceed it (I13).
+An upload must fit beside stored files, files that jobs left, and uploads under way (I13). What a training
+brings is never refused for it.
 """
 
 from __future__ import annotations
@@ -73,5 +74,6 @@ def _require_room(storage: Storage, size: int) -> None:
         raise OverQuota(
             f"This exceeds your storage quota: {storage.used_bytes:,} of {storage.quota_bytes:,} bytes are in"
             f" use, and this file needs {size:,} more. Choose a file that is already here, delete files that"
-            " you no longer need (page Files, or DELETE /api/files/ID/), or ask an administrator for more."
+            " you no longer need (page Files, or DELETE /api/files/ID/) or the files of ended jobs (on their"
+            " pages, or DELETE /api/jobs/ID/artifacts/), or ask an administrator for more."
         )

@@ -1,19 +1,21 @@
-"""The checkpoints at the portal that are kept, and the removal of all others."""
+"""Files of jobs that are removed: checkpoints that are not needed, outputs on demand."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
 
+from portal.accounts.models import User
+from scheduler.errors import Conflict
 from scheduler.models import Artifact, Checkpoint, Job
 from scheduler.services.files.storage import artifact_path
-from scheduler.services.jobs.transitions import locked
-from scheduler.states import TERMINAL, JobState
+from scheduler.services.jobs.transitions import locked, note_job
+from scheduler.states import TERMINAL, JobEventKind, JobState
 
 log = logging.getLogger(__name__)
 OF_A_LIVE_JOB = 2  # a damaged one leaves the one before
@@ -45,13 +47,37 @@ def _forget(job_id: str, now: datetime) -> int:
         for claim, step in {(part.claim_id, part.checkpoint_step or 0) for part in needless}:
             here = Checkpoint.objects.filter(claim_id=claim, step=step, node__isnull=True, fault="")
             here.update(fault=SUPERSEDED)
-    # From here on no attempt is told to go on from them.
-    for part in needless:
-        path = artifact_path(job_id, str(part.claim_id), part.path)
+    return _remove(needless)  # from here on no attempt is told to go on from them
+
+
+def delete_outputs(*, job: Job, actor: User, now: datetime) -> int:
+    """Remove all files that an ended job left, and return how many; its history and log stay.
+
+    Raises Conflict while the job lives, and where it has none.
+    """
+    with transaction.atomic():
+        job = locked(job.pk)
+        files = list(Artifact.objects.filter(job=job))
+        if job.state not in TERMINAL:
+            raise Conflict("The job has not ended; cancel it or wait for its end first.")
+        if not files:
+            raise Conflict("The job has no files at the portal.")
+        of_checkpoints = Checkpoint.objects.filter(job=job, node__isnull=True, fault="")
+        of_checkpoints.update(fault=SUPERSEDED)
+        reason = "The files that it left were deleted."
+        data = {"files": len(files), "bytes": sum(file.bytes for file in files)}
+        note_job(job=job, kind=JobEventKind.FILES_DELETED, now=now, reason=reason, actor=actor, data=data)
+    return _remove(files)
+
+
+def _remove(files: Collection[Artifact]) -> int:
+    """Remove files, then their rows, so that the next call finds what a killed process left."""
+    for file in files:
+        path = artifact_path(file.job_id, str(file.claim_id), file.path)
         path.unlink(missing_ok=True)
-        with suppress(OSError):  # others of its checkpoint are there still
+        with suppress(OSError):  # others lie beside it still
             path.parent.rmdir()
-    return Artifact.objects.filter(pk__in=[part.pk for part in needless]).delete()[0]
+    return Artifact.objects.filter(pk__in=[file.pk for file in files]).delete()[0]
 
 
 def _kept(job: Job, now: datetime) -> set[Part]:
