@@ -158,7 +158,8 @@ class ExpectedRelease(NamedTuple):
 class ClusterState:
     """Everything that a policy may know at one moment.
 
-    solved: what a solver found in this state before (`Plan.solved`); it is taken instead of solving.
+    solved: what a solver found in this state before (`Plan.solved`); it is taken instead of solving. Kept
+    of a whole decision, in which a policy may be asked several times, it goes by the number of the time.
     limits, windows: kept for every policy (scheduler.core.quotas and .windows), which need not look at them.
     used: decayed GPU-seconds by account (scheduler.core.ordering.decayed_use); None: only policies know.
     """

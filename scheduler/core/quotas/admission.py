@@ -6,8 +6,9 @@ policy decides again. So every policy keeps every limit, and none has to know of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from typing import Any
 
 from knowledge.core.domain.types import Option
 from scheduler.core.eligibility import eligible, off_spot_nodes, with_waits
@@ -19,35 +20,61 @@ from scheduler.core.windows import decide_within
 
 PASSES = 8  # decisions of one tick; after the last, starts beyond a limit are left out
 
+Ask = Callable[[ClusterState], Plan]
+
 
 def decide(policy: Policy, state: ClusterState, now: float) -> Plan:
-    """The policy's plan for jobs that may start now, within limits and windows."""
+    """The policy's plan for jobs that may start now, within limits and windows.
+
+    The policy may be asked several times. What a solver found is kept of each time, by its number, and taken
+    instead where the state has it.
+    """
     considered, not_yet = eligible(state, now)
     considered = off_spot_nodes(considered)
+    asked = _Asked(policy, state, now)
 
     def decided(shown: ClusterState) -> Plan:
-        return _within_limits(policy, shown, now) if shown.limits else policy.decide(shown, now)
+        return _within_limits(policy, shown, now, asked.again) if shown.limits else asked.again(shown)
 
     plan = decide_within(decided, considered, now) if state.windows else decided(considered)
-    return with_waits(plan, not_yet)
+    return with_waits(replace(plan, solved=asked.solved), not_yet)
 
 
-def _within_limits(policy: Policy, state: ClusterState, now: float) -> Plan:
+class _Asked:
+    """A policy that is asked again and again within one decision."""
+
+    def __init__(self, policy: Policy, state: ClusterState, now: float) -> None:
+        self.policy, self.now = policy, now
+        self.solved: dict[str, Any] = {}
+        self._known, self._times = state.solved, 0
+
+    def again(self, state: ClusterState) -> Plan:
+        number = str(self._times)  # as JSON has it
+        self._times += 1
+        if self._known:
+            state = replace(state, solved=self._known.get(number, {}))
+        plan = self.policy.decide(state, self.now)
+        if plan.solved:
+            self.solved[number] = plan.solved
+        return plan
+
+
+def _within_limits(policy: Policy, state: ClusterState, now: float, ask: Ask) -> Plan:
     if not policy.preempts or state.explain:
-        return _decided_again(policy, state, now)
+        return _decided_again(policy, state, now, ask)
     # Borrowed GPUs return in the order in which jobs wait, which the policy tells with its reasons alone.
-    plan = _decided_again(policy, replace(state, explain=True), now)
+    plan = _decided_again(policy, replace(state, explain=True), now, ask)
     return replace(plan, actions=tuple(action for action in plan.actions if not isinstance(action, Wait)))
 
 
-def _decided_again(policy: Policy, state: ClusterState, now: float) -> Plan:
+def _decided_again(policy: Policy, state: ClusterState, now: float, ask: Ask) -> Plan:
     barred = _Barred(state)
     # A policy that stops jobs may free a share; one that fits an empty cluster is open until it has decided.
     nobody = replace(state, jobs=tuple(job for job in state.waiting))
     ledger = Ledger(replace(nobody, jobs=()) if policy.preempts else state)
     barred.refused_by(ledger, state.waiting)
     for _ in range(PASSES):
-        plan = policy.decide(barred.shown(), now)
+        plan = ask(barred.shown())
         ledger, excess = _walk(state, plan)
         accepted = {action.job for action in plan.actions if isinstance(action, Start)} - excess.keys()
         for job_id, wait in excess.items():

@@ -8,6 +8,7 @@ Invariants must hold after each step. For a long run:
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 import pytest
@@ -298,3 +299,32 @@ def test_the_lifecycle_keeps_its_invariants() -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("whose", [0, 1])
+def test_a_round_within_limits_is_made_again_from_what_is_kept(whose: int) -> None:
+    """`sia` is asked several times in one decision, and solves each time."""
+    lifecycle = Lifecycle()
+    try:
+        for step_taken in (
+            lifecycle.cluster,
+            lifecycle.jobs_run_for_long,
+            lifecycle.one_more_waits_for_jobs_that_run,
+            lifecycle.jobs_run_for_long,
+            partial(lifecycle.another_policy, "gavel"),
+            lifecycle.what_is_kept_expires,
+            lifecycle.jobs_run_for_long,
+            partial(lifecycle.limits_change, 0, None, 2),
+            partial(lifecycle.an_owner_wants_its_gpus_back, 0, 2),
+            lifecycle.what_is_kept_expires,
+            partial(lifecycle.an_owner_wants_its_gpus_back, 1, 3),
+            lifecycle.one_more_waits_for_jobs_that_run,
+            partial(lifecycle.an_owner_wants_its_gpus_back, whose, 1),
+            partial(lifecycle.another_policy, "sia"),
+            lifecycle.one_more_waits_for_jobs_that_run,
+        ):
+            step_taken()
+            lifecycle.the_newest_decision_is_made_again_from_what_is_kept()
+    finally:
+        lifecycle.teardown()

@@ -11,6 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from scheduler.core.decisions.decision_json import (
     PackedInput,
@@ -22,21 +23,25 @@ from scheduler.core.decisions.decision_json import (
 from scheduler.core.decisions.replay import differences, replay
 from scheduler.core.decisions.value_json import READ, raw_all, raw_value
 from scheduler.core.divide import time_shares
+from scheduler.core.limits import Window
 from scheduler.core.market.types import Acquire, MarketView, NodeTerms, Release, SlotOffer
 from scheduler.core.policies import LIVE, POLICIES, sia
 from scheduler.core.policies.parameters import with_parameters
+from scheduler.core.quotas import admission
 from scheduler.core.stopping import SENTENCES, StopReason
 from scheduler.core.types import ClusterState, Plan, Preempt, Resize, Start, Wait
 from scheduler.states import WaitState
+from tests.harness.environment import examples
 from tests.scheduler.core.clusters import cluster_states, job, node, option, running
 from tests.scheduler.core.decisions.kept import Kept
+from tests.scheduler.core.policies.crowds import crowded_states
 
 NOW = 1_790_000_000.123456
 
 
 def kept_and_replayed(name: str, state: ClusterState, now: float) -> Plan:
     """The plan of a policy, after a look at what is kept of it."""
-    plan = with_parameters(POLICIES[name], {}).decide(state, now)
+    plan = admission.decide(with_parameters(POLICIES[name], {}), state, now)
     given = Kept(replace(state, solved=plan.solved), now).read()
     assert given.now == now
     assert given.state == replace(state, solved=given.state.solved)
@@ -56,6 +61,19 @@ def test_every_live_policy_decides_the_same_again(state: ClusterState, later: Cl
         plan = kept_and_replayed(name, state, NOW)
         memory = json.loads(json.dumps(dict(plan.memory)))  # as the epoch's row brings it
         kept_and_replayed(name, replace(later, memory=memory), NOW + 2000.1)
+
+
+@pytest.mark.parametrize("name", ["sia", "gavel"])
+@given(state=crowded_states(limits=True), closed=st.booleans())
+@settings(max_examples=examples(60), deadline=None)
+def test_a_policy_that_is_asked_again_within_limits_decides_the_same_again(
+    name: str, state: ClusterState, closed: bool
+) -> None:
+    """Each time with other options barred: what was solved first is no answer to what is asked then."""
+    if closed:
+        window = Window(closes_at=NOW + 600, ends_at=NOW + 1e4, nodes=frozenset({"n0"}), team="a")
+        state = replace(state, windows=(window,))
+    kept_and_replayed(name, state, NOW)
 
 
 @given(state=cluster_states())
@@ -115,7 +133,7 @@ def test_a_solver_that_would_find_something_else_is_not_asked_again(
         nodes=(node("n", 3),),
     )
     policy = with_parameters(POLICIES[name], {})
-    plan = policy.decide(state, NOW)
+    plan = admission.decide(policy, state, NOW)
     assert any(isinstance(action, Start) for action in plan.actions)
     given = Kept(replace(state, solved=plan.solved), NOW).read()
     found = "assign" if name == "sia" else "max_min"
