@@ -242,7 +242,7 @@ CELERY_BEAT_SCHEDULE = celery.beat_schedule(
 HINT_TIMEOUT_S = 0.5
 
 # Leases and deadlines, seconds (docs/architecture.md, "Reliability"). Tests set them to a few seconds.
-POLICY = env.str("POLICY", default="fifo")
+POLICY = env.str("POLICY", default="easy")
 MAX_NODES_PER_JOB = env.int("MAX_NODES_PER_JOB", default=1)  # more only where nodes reach each other
 SYNC_EVERY_S = env.float("SYNC_EVERY_S", default=1.0)
 NODE_SUSPECT_S = env.float("NODE_SUSPECT_S", default=60.0)  # silent for longer: no new starts

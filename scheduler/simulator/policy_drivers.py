@@ -2,7 +2,7 @@
 
 It is given the whole state at each decision, or what changed since the last one. `Snapshots` builds the
 ClusterState that the live loop would build. `IncrementalDriver` keeps the queue that a live tick makes
-anew (`scheduler.core.cycle.ranked`, `scheduler.core.policies.easy_backfill`), where the policy allows it.
+anew (`scheduler.core.cycle.ranked`, `scheduler.core.cycle.reserving`), where the policy allows it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from scheduler.core.cycle.ranked import Ranked, RankedQueue
+from scheduler.core.cycle.reserving import End, ReservingQueue
 from scheduler.core.cycle.standstill import Standstill
-from scheduler.core.policies.easy_backfill import Easy, EasyQueue, End
 from scheduler.core.quotas import admission
 from scheduler.core.types import Action, ClusterState, ExpectedRelease, JobInfo, Plan, Policy
 from scheduler.simulator.errors import PolicyBroke
@@ -62,9 +62,9 @@ def decider(
     careful: jobs may have to wait for more than GPUs.
     """
     careful = careful or bool(settings.limits or settings.windows or settings.changes or settings.acts)
-    if isinstance(policy, Easy) and policy.incremental and not careful:
-        return EasyDriver(policy, machines, settings)
     if isinstance(policy, Ranked) and policy.incremental and not careful:
+        if policy.reserves:
+            return ReservingDriver(policy, machines, settings)
         return IncrementalDriver(RankedQueue(policy, _without_jobs(machines), 0.0), machines, settings)
     if isinstance(policy, Ranked) and policy.halts and not careful and rented is None:
         return HaltingDriver(policy, machines, charges, settings)
@@ -237,7 +237,7 @@ class IncrementalDriver:
     packs = True  # may jobs share GPUs?
 
     def __init__(
-        self, queue: RankedQueue | EasyQueue, machines: Machines, settings: SimulationSettings
+        self, queue: RankedQueue | ReservingQueue, machines: Machines, settings: SimulationSettings
     ) -> None:
         self.queue, self.machines, self.settings = queue, machines, settings
 
@@ -268,14 +268,17 @@ class IncrementalDriver:
         return list(self.queue.ranking)
 
 
-class EasyDriver(IncrementalDriver):
+class ReservingDriver(IncrementalDriver):
     """The same, with the predicted ends of running jobs."""
 
     packs = False
 
-    def __init__(self, policy: Easy, machines: Machines, settings: SimulationSettings) -> None:
+    def __init__(self, policy: Ranked, machines: Machines, settings: SimulationSettings) -> None:
         self.running: dict[str, Run] = {}
-        super().__init__(EasyQueue(policy.rules, _without_jobs(machines), self._ends), machines, settings)
+        queue = ReservingQueue(
+            policy.rules, _without_jobs(machines), lambda job: policy.key(job, 0.0), self._ends
+        )
+        super().__init__(queue, machines, settings)
 
     def starts(self, run: Run) -> None:
         super().starts(run)

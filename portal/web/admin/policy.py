@@ -95,6 +95,8 @@ def _field(parameter: Parameter, held: Mapping[str, Any]) -> forms.Field:
         "label": parameter.name, "help_text": parameter.help, "required": False,
         "initial": held.get(parameter.name, parameter.default),
     }  # fmt: skip
+    if parameter.flag:
+        return forms.BooleanField(**about)
     if parameter.many:
         return NumberList(max_length=200, **about)
     if parameter.whole:

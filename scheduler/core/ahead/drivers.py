@@ -44,7 +44,7 @@ def driver(given: PlayInput) -> Driver:
     """The quicker one if it is right for this policy and these limits."""
     state, policy = given.state, given.policy
     plain = not state.limits and not state.windows and not any(job.array_limit for job in state.jobs)
-    if isinstance(policy, Ranked) and policy.incremental and plain:
+    if isinstance(policy, Ranked) and policy.incremental and not policy.reserves and plain:
         return Kept(policy, state)
     return Whole(given)
 

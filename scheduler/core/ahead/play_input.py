@@ -118,7 +118,7 @@ class PlayInput:
         policy = self.policy
         if not isinstance(policy, Ranked) or policy.key is not by_arrival or self.state.limits:
             return True
-        if policy.rules.blocks is HeadOfLine.NOTHING:
+        if policy.rules.blocks in (HeadOfLine.NOTHING, HeadOfLine.RESERVATION):
             return True
         lowest = min((job.priority for job in self.state.waiting), default=0)
         return any(job.priority > lowest for job in self.past.jobs)

@@ -19,6 +19,7 @@ class HeadOfLine(StrEnum):
     NOTHING = "nothing"  # any job that fits may pass
     MODELS = "models"  # the GPU models it waits for, so that no gang starves
     ALL = "all"  # strict head of line: nobody passes
+    RESERVATION = "reservation"  # GPUs for the time at which it will fit (scheduler.core.cycle.reserving)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

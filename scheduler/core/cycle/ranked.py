@@ -13,6 +13,7 @@ from knowledge.core.domain.types import Option
 from scheduler.core.cycle.cycle import BEFORE, AcceptedOptions, Cycle
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.cycle.ranking import Place, Rank, Ranking
+from scheduler.core.cycle.reserving import decide_in_order
 from scheduler.core.placement.fit import FreeGpus, Placement
 from scheduler.core.types import Action, ClusterState, Description, GpuId, JobInfo, NodeInfo, Plan
 
@@ -45,9 +46,15 @@ class Ranked:
     def incremental(self) -> bool:
         """May its queue be kept from one decision to the next?
 
-        It may if decisions follow from waiting jobs alone, whose ranks stay.
+        It may if decisions follow from waiting jobs alone, whose ranks stay; one that reserves also asks when
+        running jobs end.
         """
         return self.steady and not self.preempts and self.rules.blocks is not HeadOfLine.NOTHING
+
+    @property
+    def reserves(self) -> bool:
+        """Has the first job that waits a reservation, before which others fill gaps?"""
+        return self.rules.blocks is HeadOfLine.RESERVATION
 
     @property
     def halts(self) -> bool:
@@ -59,7 +66,10 @@ class Ranked:
 
         Lower ranked ones are stopped for them if the rules say so.
         """
-        return Plan(RankedQueue(self, state, now).decide(now), state.memory)
+        if not self.reserves:
+            return Plan(RankedQueue(self, state, now).decide(now), state.memory)
+        order = Ranking(state, lambda job: self.key(job, now), self.rules)
+        return Plan(*decide_in_order(order, state, now, self.rules, self.behind))
 
 
 class RankedQueue:

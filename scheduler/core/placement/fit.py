@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from enum import StrEnum
 from functools import cache
+from operator import itemgetter
 
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.gpu_index import NONE, FreeGpuIndex
@@ -18,7 +19,7 @@ Shares = tuple[int, ...]  # GPUs on each node, largest first
 
 # All that decides whether a gang fits: GPU model, method, nodes, GPUs, price and memory of the option, the
 # job's only node, the nodes that it avoids, and the topology level.
-_Request = tuple[
+Request = tuple[
     str, str, int, int, float | None, float | None, str | None, frozenset[str], TopologyLevel
 ]  # fmt: skip
 
@@ -56,8 +57,8 @@ class FreeGpus:
             if node.ready:
                 groups[node.gpu_model].append(node)
         self.pools = {model: FreeGpuIndex(group) for model, group in groups.items()}
-        self._failed: set[_Request] = set()
-        self._holdable: dict[_Request, bool] = {}
+        self._failed: set[Request] = set()
+        self._holdable: dict[Request, bool] = {}
 
     def copy(self) -> FreeGpus:
         """The same free GPUs, to be used up apart; quicker than from the nodes."""
@@ -154,6 +155,37 @@ class FreeGpus:
                 return gpus
         return self._place(pool, option, job, close.required)
 
+    def place_sparing(self, option: Option, job: JobInfo, spared: FreeGpus) -> tuple[GpuId, ...] | None:
+        """As `place`, on GPUs of which as few as possible are free in `spared`.
+
+        They lie as close as the job asks if that takes no more of them. Only `best-fit` chooses so.
+        """
+        gpus = self.place(option, job)
+        pool, others = self.pools.get(option.gpu_model), spared.pools.get(option.gpu_model)
+        if not gpus or self.placement is not Placement.BEST_FIT or pool is None or others is None:
+            return gpus
+        close = asked(job, option)
+        found = [
+            (sum([others.is_free(gpu) for gpu in placed]), placed)
+            for level in ((close.level, close.required) if pool.sited else (_NODE,))
+            if (placed := self._place_sparing(pool, others, option, job, level))
+        ]
+        return min(found, key=itemgetter(0))[1] if found else gpus
+
+    def _place_sparing(
+        self, pool: FreeGpuIndex, others: FreeGpuIndex, option: Option, job: JobInfo, level: TopologyLevel
+    ) -> tuple[GpuId, ...] | None:
+        unfit = pool.unfit(option, job.avoids)
+        if job.only_node:
+            unfit |= pool.free.keys() - {job.only_node}
+        chosen: dict[str, tuple[GpuId, ...]] = {}
+        for share in self._shares(pool, option):
+            node = pool.least_of(others, share, unfit.union(chosen), level)
+            if node is None:
+                return None
+            chosen[node] = pool.pick_sparing(others, node, share, level)
+        return tuple([gpu for picked in chosen.values() for gpu in picked])
+
     def _place(
         self, pool: FreeGpuIndex, option: Option, job: JobInfo | None, level: TopologyLevel
     ) -> tuple[GpuId, ...] | None:
@@ -230,7 +262,12 @@ class FreeGpus:
         return enough and len(shares) <= len(sizes)
 
 
-def _request(option: Option, job: JobInfo | None, level: TopologyLevel) -> _Request:
+def request_of(option: Option, job: JobInfo) -> Request:
+    """What decides whether the option fits at all: of jobs with equal requests all fit, or none."""
+    return _request(option, job, asked(job, option).required)
+
+
+def _request(option: Option, job: JobInfo | None, level: TopologyLevel) -> Request:
     config = option.config
     return (
         config.gpu_model, config.method, config.number_nodes, config.number_gpus, option.price_per_gpu_hour,

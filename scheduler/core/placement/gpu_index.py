@@ -8,7 +8,14 @@ from copy import copy
 from functools import cached_property, lru_cache
 
 from knowledge.core.domain.types import Option
-from scheduler.core.placement.levels import TopologyLevel, closest, closest_of, indices_of, mask_of
+from scheduler.core.placement.levels import (
+    TopologyLevel,
+    closest,
+    closest_of,
+    indices_of,
+    mask_of,
+    sparing_of,
+)
 from scheduler.core.types import GpuId, NodeInfo
 
 NONE: frozenset[str] = frozenset()
@@ -74,6 +81,11 @@ class FreeGpuIndex:
         """Free GPUs of a node, 0 if it is not among these."""
         return self.free.get(node, 0).bit_count()
 
+    def is_free(self, gpu: GpuId) -> bool:
+        """Is this GPU of a node free?"""
+        node, index = gpu
+        return bool(self.free.get(node, 0) >> index & 1)
+
     def able(self, share: int) -> list[str]:
         """The nodes with this many free GPUs at least."""
         return [node for node, free in self.free.items() if free.bit_count() >= share]
@@ -126,6 +138,31 @@ class FreeGpuIndex:
         if share == 1:  # as most ask
             return ((node, (free & -free).bit_length() - 1),)
         return tuple([(node, index) for index in lowest_of(free, share)])
+
+    def least_of(
+        self, spared: FreeGpuIndex, share: int, excluded: Collection[str], level: TopologyLevel
+    ) -> str | None:
+        """The node that has so many free GPUs with the fewest that are free in `spared`, too.
+
+        They lie as close as this level says. Of equal nodes the fullest one is taken, then the smallest id.
+        """
+        costs: dict[str, int] = {}
+        for node in self.able(share):
+            if node not in excluded:
+                taken = spared.free.get(node, 0)
+                if level <= TopologyLevel.NODE:
+                    costs[node] = max(0, share - (self.free[node] & ~taken).bit_count())
+                elif chosen := sparing_of(self.nodes[node].sites, self.free[node], taken, share, level):
+                    costs[node] = (chosen & taken).bit_count()
+        return min(costs, key=lambda node: (costs[node], self.count(node), node), default=None)
+
+    def pick_sparing(
+        self, spared: FreeGpuIndex, node: str, share: int, level: TopologyLevel
+    ) -> tuple[GpuId, ...]:
+        """Free GPUs of a node, as close as this level, with the fewest that are free in `spared`, too."""
+        taken = spared.free.get(node, 0)
+        chosen = sparing_of(self.nodes[node].sites, self.free[node], taken, share, level)
+        return tuple([(node, index) for index in indices_of(chosen)])
 
     def level(self, node: str, share: int) -> TopologyLevel:
         """How close so many free GPUs of a node can lie; there must be as many."""

@@ -157,6 +157,29 @@ def closest_of(sites: tuple[GpuSite, ...], gpus: int, count: int) -> tuple[Topol
     return TopologyLevel.NODE, _lowest(gpus, count)
 
 
+def sparing_of(sites: tuple[GpuSite, ...], gpus: int, spared: int, count: int, level: TopologyLevel) -> int:
+    """The `count` of these GPUs in a group of this level, or closer, with the fewest of `spared`.
+
+    All are bits of numbers. Of groups alike the smallest is taken, then the lowest; 0: there is none.
+    """
+    whole = ((TopologyLevel.NODE, (gpus,)),)
+    groups = whole if level <= TopologyLevel.NODE else _groups(sites)
+    held = [
+        group & gpus
+        for found, alike in groups
+        for group in alike
+        if found >= level and (group & gpus).bit_count() >= count
+    ]
+    if not held:
+        return 0
+    best = max(
+        held,
+        key=lambda group: (min(count, (group & ~spared).bit_count()), -group.bit_count(), -(group & -group)),
+    )
+    others = _lowest(best & ~spared, count)
+    return others | _lowest(best & spared, count - others.bit_count())
+
+
 def mask_of(indices: Iterable[int]) -> int:
     """GPUs as bits of a number."""
     mask = 0

@@ -2,8 +2,9 @@
 
 The team with the least decayed use for its weight (`scheduler.core.ordering.decayed_use`) goes first; a
 person without a team stands for one. Within one decision jobs further down pay for their predicted time
-beforehand, so that nobody takes all free GPUs at once. No job is stopped. Source: decayed fair share (Kay and
-Lauder, CACM 1988), in a tree as Slurm's.
+beforehand, so that nobody takes all free GPUs at once. Any job that fits passes one that does not, so that no
+GPU idles for a turn; with a reservation only where that delays nobody. No job is stopped. Source: decayed
+fair share (Kay and Lauder, CACM 1988), in a tree as Slurm's.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from heapq import heapify, heappop, heapreplace
 from math import isfinite
 from typing import Any, ClassVar, NamedTuple
 
-from scheduler.core.cycle.cycle import Cycle
-from scheduler.core.cycle.options import CycleOptions
+from scheduler.core.cycle.options import CycleOptions, HeadOfLine
+from scheduler.core.cycle.reserving import decide_in_order
 from scheduler.core.ordering.decayed_use import Accounts, accounts, used_since
 from scheduler.core.remaining_work import option_of, remaining_gpu_s
 from scheduler.core.types import ClusterState, Description, JobInfo, Plan, Start
@@ -36,21 +37,22 @@ class Fair:
         needs="running jobs",
         source="Kay and Lauder 1988",
     )
-    rules: CycleOptions = field(default_factory=CycleOptions)
+    rules: CycleOptions = field(default_factory=lambda: CycleOptions(blocks=HeadOfLine.NOTHING))
     preempts: bool = False
     round_s: float | None = None
 
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Start jobs in turns of their teams and users, larger priorities first."""
         used = self.used(state.memory, now) if state.used is None else dict(state.used)
-        actions = Cycle(state, now, self.rules, BEHIND).run(in_turns(state.waiting, used))
+        order = in_turns(state.waiting, used)
+        actions, reservation = decide_in_order(order, state, now, self.rules, BEHIND)
         started = {action.job: len(action.gpus) for action in actions if isinstance(action, Start)}
         held: dict[str, float] = defaultdict(float)
         for job in sorted(state.jobs, key=lambda job: job.id):
             gpus = len(job.holds.gpus) if job.holds else started.get(job.id, 0)
             for account in set(_accounts(job)) if gpus else ():
                 held[account] += gpus
-        return Plan(actions, {"at": now, "used": used, "held": dict(held)})
+        return Plan(actions, {"at": now, "used": used, "held": dict(held), **reservation})
 
     def used(self, memory: Mapping[str, Any], now: float) -> dict[str, float]:
         """Return the decayed GPU-seconds of each account, as this policy saw them.

@@ -1,7 +1,8 @@
 """Parameters that an administrator may set.
 
-They are set when choosing a policy that stops running jobs. They are the policy's own figures, its rounds and
-its rules on stopping; a policy keeps its default for what is left out.
+They are set when choosing a policy. Of one that stops running jobs they are its own figures, its rounds and
+its rules on stopping; a ranking that stops nobody may keep a reservation. A policy keeps its default for what
+is left out.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from scheduler.core.cycle.options import CycleOptions
+from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.cycle.ranked import Ranked
 from scheduler.core.divide.rules import DivideRules
+from scheduler.core.policies.easy_backfill import EASY
+from scheduler.core.policies.fair_share import Fair
+from scheduler.core.policies.fifo import BACKFILL, DISTRIBUTED, FIFO, STRICT
 from scheduler.core.policies.gavel import Gavel
 from scheduler.core.policies.gittins import QUANTUM_GPU_S, Gittins
 from scheduler.core.policies.least_attained import LIMITS_GPU_S, PROMOTION, TIRESIAS, by_queues
 from scheduler.core.policies.sia import Sia
+from scheduler.core.policies.tardiness import Tardiness
 from scheduler.core.policies.topology import TopologyAware
 from scheduler.core.policies.uwfq import Uwfq
 from scheduler.core.types import Policy
@@ -28,12 +33,14 @@ A_DAY_S = 86_400.0
 MOST_QUEUES = 8
 A_MINUTE_S = 60.0
 SPARING = frozenset({"las", "tiresias", "gittins"})  # judge by the past alone, unless they are told more
+# Orders of arrival are policies of their own: `easy` is `fifo` with a reservation.
+BY_ARRIVAL = frozenset({FIFO.name, BACKFILL.name, STRICT.name, DISTRIBUTED.name, EASY.name})
 STOPS_A_DAY = 3  # a job that was stopped so often within a day is left alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One figure, or a rising list of figures (`many`).
+    """One figure, a rising list of figures (`many`), or a yes or no (`flag`).
 
     `low` and `high` bound it, or each of the list.
     """
@@ -45,9 +52,14 @@ class Parameter:
     high: float = A_DAY_S
     whole: bool = False
     many: bool = False
+    flag: bool = False
 
     def clean(self, value: object) -> Any:
         """The value as stored. Raises ValueError, saying what is allowed."""
+        if self.flag:
+            if not isinstance(value, bool):
+                raise ValueError("must be true or false")
+            return value
         if not self.many:
             return self._number(value)
         if not isinstance(value, Sequence) or isinstance(value, str) or not 1 <= len(value) <= MOST_QUEUES:
@@ -64,8 +76,17 @@ class Parameter:
         return int(value) if self.whole else float(value)
 
 
+RESERVE = Parameter(
+    name="reserve", default=False, flag=True,
+    help="Keep the earliest predicted place for the first job that waits; others start only where that does"
+    " not delay it.",
+)  # fmt: skip
+
+
 def parameters_of(policy: Policy) -> tuple[Parameter, ...]:
-    """The parameters of a policy; none if it stops nobody or its figures are fixed."""
+    """The parameters of a policy; none if its figures are fixed."""
+    if isinstance(policy, Ranked | Fair | Tardiness | Uwfq) and not policy.preempts:
+        return (RESERVE,) if policy.name not in BY_ARRIVAL else ()
     if policy.rules is None or not policy.rules.preempts:
         return ()
     return (*_own(policy), *_rounds(policy), *_rules(policy))
@@ -192,6 +213,9 @@ def with_parameters(policy: Policy, given: Values) -> Policy:
     It has the defaults of the live portal for the rest.
     """
     values = values_of(policy, given)
+    if isinstance(policy, Ranked | Fair | Tardiness | Uwfq) and not policy.preempts:
+        reserves = replace(policy.rules, blocks=HeadOfLine.RESERVATION)
+        return replace(policy, rules=reserves) if values.get(RESERVE.name) else policy
     if not isinstance(policy, Ranked | Gittins | Uwfq | Sia | Gavel | TopologyAware) or not values:
         return policy
     changes: dict[str, Any] = {"rules": replace(policy.rules, **_among(values, policy.rules))}

@@ -14,9 +14,9 @@ from math import isfinite
 
 import numpy as np
 
-from scheduler.core.cycle.cycle import Cycle
 from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.cycle.ranking import Ranking
+from scheduler.core.cycle.reserving import decide_in_order
 from scheduler.core.ordering.tardiness_rules import Floats, edd, mdd, mddc, tardiness
 from scheduler.core.remaining_work import remaining_gpu_s
 from scheduler.core.types import ClusterState, Description, JobInfo, Plan
@@ -38,7 +38,8 @@ class Tardiness:
         """Start jobs in the order of the sequence."""
         turn = self.sequence(state, now)
         ranked = Ranking(state, lambda job: (turn.get(job.id, len(turn)),), self.rules)
-        return Plan(Cycle(state, now, self.rules, BEHIND).run(ranked), state.memory)
+        actions, reservation = decide_in_order(ranked, state, now, self.rules, BEHIND)
+        return Plan(actions, reservation)
 
     def sequence(self, state: ClusterState, now: float) -> dict[str, int]:
         """The turn of each waiting job with a due time."""

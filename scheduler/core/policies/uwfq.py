@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
 
-from scheduler.core.cycle.cycle import Cycle
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.cycle.ranking import Ranking
+from scheduler.core.cycle.reserving import decide_in_order
 from scheduler.core.ordering.fair_queue import FairQueue
 from scheduler.core.remaining_work import remaining_gpu_s
 from scheduler.core.types import ClusterState, Description, Plan
@@ -40,9 +40,10 @@ class Uwfq:
         """Start jobs by their virtual deadlines; ties go to the earlier submission."""
         left = {job.id: remaining_gpu_s(job) for job in state.jobs}
         queue = self.queue(state, left, now)
-        actions = Cycle(state, now, self.rules, BEHIND).run(self.ranking(state, queue))
+        order = self.ranking(state, queue)
+        actions, reservation = decide_in_order(order, state, now, self.rules, BEHIND)
         queue.ended = {job: end for job, end in queue.ended.items() if job in left}
-        return Plan(actions, queue.as_memory())
+        return Plan(actions, {**queue.as_memory(), **reservation})
 
     def ranking(self, state: ClusterState, queue: FairQueue) -> Ranking:
         """The jobs by their virtual deadlines."""

@@ -81,16 +81,15 @@ def test_the_policy_is_chosen_with_the_keyboard_alone(page: Any) -> None:
     sign_in(page)
     menu(page, "Scheduling policy")
     look(page, "policy-first")
-    page.get_by_role("radio", name="fifo (current)").focus()
-    for _ in range(3):
-        page.keyboard.press("ArrowDown")
+    page.get_by_role("radio", name="easy (current)").focus()
+    page.keyboard.press("ArrowUp")
     page.keyboard.press("Tab")
     page.keyboard.type("short jobs are waiting too long")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("sjf is the policy from now on.")).to_be_visible()
+    expect(page.get_by_text("fifo-backfill is the policy from now on.")).to_be_visible()
     expect(page.get_by_role("cell", name="short jobs are waiting too long")).to_be_visible()
     look(page, "policy")
-    assert current_policy() == "sjf"
+    assert current_policy() == "fifo-backfill"
 
 
 def test_a_policy_proves_itself_in_the_shadow_before_it_is_chosen(page: Any) -> None:
@@ -115,7 +114,7 @@ def test_a_policy_proves_itself_in_the_shadow_before_it_is_chosen(page: Any) -> 
         probation.get_by_text("sjf would start 1 of these jobs more than a minute earlier")
     ).to_be_visible()
     look(page, "policy-probation")
-    assert current_policy() == "fifo", "none of its decisions is carried out"
+    assert current_policy() == "easy", "none of its decisions is carried out"
     probation.get_by_role("button", name="End the probation").click()
     expect(probation.get_by_text("Ended probations")).to_be_visible()
     page.get_by_role("radio", name="sjf", exact=True).check()

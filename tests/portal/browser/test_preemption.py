@@ -23,7 +23,7 @@ def test_a_policy_that_stops_jobs_lets_two_of_them_change_places(page: Any) -> N
     assert tick().started == 0
     page.goto(short.get_absolute_url())
     expect(page.get_by_text("Why it waits:")).to_be_visible()
-    assert (world.state_of(long), world.state_of(short)) == ("running", "queued"), "fifo stops nobody"
+    assert (world.state_of(long), world.state_of(short)) == ("running", "queued"), "easy stops nobody"
     choose(page, "las", "short jobs wait for long ones")
     assert tick().started == 0
     page.goto("/queue/")

@@ -74,7 +74,7 @@ def test_another_policy_by_the_setting_does_not_stumble_over_the_memory_of_the_o
 def test_a_policy_of_the_simulator_cannot_be_chosen(name: str) -> None:
     with pytest.raises(BadParameters, match="simulator only"):
         choose(name)
-    assert current_policy() == "fifo"
+    assert current_policy() == "easy"
 
 
 def post(asker: User, body: object) -> int:
@@ -101,7 +101,7 @@ def test_parameters_are_chosen_with_the_policy_and_stand_in_the_audit_record() -
     assert post(admin, {"name": "las", "parameters": {"min_run_s": 1e9}}) == 400
     assert post(admin, {"name": "las", "parameters": {"segment_s": 900}}) == 400
     assert post(admin, {"name": "las", "parameters": [1]}) == 400
-    assert current_policy() == "fifo"
+    assert current_policy() == "easy"
     assert post(admin, {"name": "las", "parameters": {"min_run_s": 300}}) == 200
     held = {
         "round_s": 0.0, "min_run_s": 300.0, "cooldown_s": 60.0, "limit": 3, "hysteresis": 0.1,

@@ -55,7 +55,7 @@ def test_starts_and_new_reasons_are_kept_and_the_same_again_is_not() -> None:
     tick()
     assert verbs()[1:] == [("start", "", waits.pk), ("wait", "busy", other.pk)]
     first, second = Decision.objects.order_by("pk")
-    assert (second.policy, second.parameters, second.release) == ("fifo", {}, __version__)
+    assert (second.policy, second.parameters, second.release) == ("easy", {}, __version__)
     assert second.size == len(second.input) + len(second.plan)
     assert replayed(second.pk, first.pk).count("identical") == 2
     assert replayed(all=True).endswith("2 decisions, all identical.\n")

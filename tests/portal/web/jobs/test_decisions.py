@@ -37,13 +37,13 @@ def test_a_started_job_says_why_there_why_then_and_what_else_was_weighed(
     other = world.job(world.user(), params={"number_gpus": 2})
     tick()
     (start,) = decisions(api, job)
-    assert (start["verb"], start["code"], start["policy"]) == ("start", "", "fifo")
+    assert (start["verb"], start["code"], start["policy"]) == ("start", "", "easy")
     assert start["id"] == Decision.objects.get().pk
     assert start["here"].startswith("Given ")
     assert " on gpu-box: the best of its options by its goal, balanced." in start["here"]
     assert start["now"].startswith("It had waited for ")
     assert "Of 2 jobs that waited then, 1 started." in start["now"]
-    assert "Under the policy fifo, jobs are ordered by: submission;" in start["now"]
+    assert "Under the policy easy, jobs are ordered by: submission;" in start["now"]
     fates = {option["gpus"]: (option["fate"], option["score"]) for option in start["options"]}
     assert {1, 2} == set(fates)
     assert sorted(fate for fate, _ in fates.values()) == ["chosen", "passed"]

@@ -1,7 +1,8 @@
-"""Parameters of policies that stop running jobs."""
+"""Parameters of policies: rules on stopping, and reservations of those that stop nobody."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import clean_parameters, parameters_of, values_of, with_parameters
 from scheduler.core.policies.spot import SPOT
-from scheduler.core.types import ClusterState, Holding, Preempt
+from scheduler.core.types import ClusterState, Holding, Preempt, Start
 from scheduler.errors import BadParameters
 from tests.scheduler.core.clusters import job, node, option, running
 
@@ -17,8 +18,32 @@ from tests.scheduler.core.clusters import job, node, option, running
 STOPPING = [name for name in LIVE if POLICIES[name].preempts and name != SPOT.name]
 
 
-def test_policies_that_stop_nobody_have_none() -> None:
-    assert {name for name in LIVE if parameters_of(POLICIES[name])} == set(STOPPING)
+RESERVING = ["fair", "sjf", "lucid", "edd", "mdd", "mddc", "uwfq-whole"]
+
+
+def test_rankings_that_stop_nobody_may_reserve_and_those_by_arrival_have_none() -> None:
+    assert {name for name in LIVE if parameters_of(POLICIES[name])} == {*STOPPING, *RESERVING}
+    assert all([one.name for one in parameters_of(POLICIES[name])] == ["reserve"] for name in RESERVING)
+
+
+@pytest.mark.parametrize("name", RESERVING)
+@pytest.mark.parametrize(("gap_s", "starts"), [(100.0, True), (101.0, False)])
+def test_with_a_reservation_others_start_only_where_that_delays_nobody(
+    name: str, gap_s: float, starts: bool
+) -> None:
+    """The first job needs four GPUs, of which two are held for 100 s; the other ranks behind it."""
+    holder = running("r", option(gpus=2, duration_s=100.0), ("n", 2), ("n", 3))
+    first = job("first", option(gpus=4, duration_s=20.0), at=0, user="u", due_at=1e3)
+    last = job("last", option(duration_s=gap_s), at=1, user="u", due_at=1e6)
+    state = ClusterState(jobs=(holder, first, last), nodes=(node("n", 2, total=4),))
+    reserving = with_parameters(POLICIES[name], {"reserve": True})
+    plan = reserving.decide(state, 0.0)
+    assert any(isinstance(action, Start) and action.job == "last" for action in plan.actions) is starts
+    assert plan.memory["reservation"]["job"] == "first"
+    assert plan.memory["reservation"]["at"] == 100.0
+    later = reserving.decide(replace(state, memory=plan.memory), 10.0)
+    assert later.memory["reservation"]["at"] == 100.0
+    assert "reservation" not in POLICIES[name].decide(state, 0.0).memory
 
 
 @pytest.mark.parametrize("name", STOPPING)
@@ -41,6 +66,9 @@ def test_defaults_are_allowed_and_change_nothing_but_the_limit(name: str) -> Non
         ("las", {"limit": 1.5}),
         ("las", {"segment_s": 900}),
         ("fifo", {"min_run_s": 60}),
+        ("easy", {"reserve": True}),
+        ("fair", {"reserve": 1}),
+        ("las", {"reserve": True}),
         ("tiresias", {"limits_gpu_s": []}),
         ("tiresias", {"limits_gpu_s": [10, 10]}),
         ("tiresias", {"limits_gpu_s": [10, 5]}),
