@@ -251,13 +251,14 @@ class Plan:
     All GPUs of preempted and resized jobs are released before any Resize or Start takes GPUs.
     The memory is made of JSON values only. A running job without an action keeps what it holds.
     solved: what a solver with a time limit found, in JSON values: an equal state may bring another result.
-    nodes: what is asked of markets.
+    nodes: what is asked of markets. fallback: why it is not the policy's own best answer, in words.
     """
 
     actions: tuple[Action, ...]
     memory: Mapping[str, Any] = field(default_factory=dict)
     solved: Mapping[str, Any] = field(default_factory=dict)
     nodes: tuple[NodeAction, ...] = ()
+    fallback: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,8 @@ def decide(policy: Policy, state: ClusterState, now: float, meanwhile: Callable[
             break
     if (took := time.monotonic() - begun) > SLOW_S:
         log.warning("slow decision", extra={"policy": policy.name, "seconds": round(took, 1)})
+    if plan.fallback:
+        log.warning("the policy fell back", extra={"policy": policy.name, "why": plan.fallback})
     for wrong in faults(state, plan):  # the rows refuse it, too
         log.error(
             "an action of the plan can never be carried out", extra={"policy": policy.name, "why": wrong}

@@ -82,7 +82,8 @@ def _round(epoch: Epoch, live: LivePolicy, now: datetime) -> tuple[int, int]:
         return 0, len(state.waiting)
     record(epoch, live, PolicyInput(state, now.timestamp()), plan)
     done = apply(epoch, state, plan, policy.name, database_now())
-    epoch.memory = {policy.name: dict(plan.memory), Epoch.ORDER: _waiting(plan)}
+    told = {Epoch.FALLBACK: plan.fallback} if plan.fallback else {}
+    epoch.memory = {policy.name: dict(plan.memory), Epoch.ORDER: _waiting(plan), **told}
     epoch.round_at = now if done.whole and state.jobs else None
     return done.started, sum(isinstance(action, Start | Wait) for action in plan.actions) - done.started
 

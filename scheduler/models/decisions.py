@@ -18,7 +18,8 @@ class Epoch(models.Model):
     last_tick_at = models.DateTimeField(null=True, blank=True)
     ticks = models.BigIntegerField(default=0)
     memory = models.JSONField(default=dict)  # the policy's own, under its name; and, under ORDER, whom it
-    # would start first: ids of waiting jobs, as far as anybody looks
+    # would start first: ids of waiting jobs, as far as anybody looks; under FALLBACK, why its last decision
+    # was not its own best, if it was not
     round_at = models.DateTimeField(null=True, blank=True)  # when that policy decided last
     # scheduler.core.serving.Reachability: of the web server, and of the nodes that reach it
     web_heard_at = models.DateTimeField(null=True, blank=True)
@@ -30,7 +31,7 @@ class Epoch(models.Model):
 
     looked_s = 0.0  # no column: when its scheduler last looked at the clock, by its own
 
-    ORDER, IN_ORDER = "waiting in order", 500
+    ORDER, IN_ORDER, FALLBACK = "waiting in order", 500, "fallback"
     REACHABILITY = (
         "web_heard_at", "web_since", "web_earlier", "nodes_heard_at", "nodes_since", "nodes_earlier",
     )  # fmt: skip

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from scheduler.core.policies import POLICIES
 from scheduler.core.policies.parameters import with_parameters
 from scheduler.core.types import Policy
-from scheduler.models import PolicyChoice
+from scheduler.models import Epoch, PolicyChoice
 
 
 def current_policy() -> str:
@@ -45,6 +45,12 @@ def live_policy() -> LivePolicy:
     newest = PolicyChoice.objects.values_list("name", "parameters").order_by("-id").first()
     name, given = newest or (str(settings.POLICY), {})
     return LivePolicy(with_parameters(POLICIES[name], given), given)
+
+
+def fallback() -> str:
+    """Why the last decision was not the policy's own best answer, in words; empty if it was."""
+    memory = Epoch.objects.values_list("memory", flat=True).first() or {}
+    return str(memory.get(Epoch.FALLBACK, ""))
 
 
 def policy_history() -> QuerySet[PolicyChoice]:

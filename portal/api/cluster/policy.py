@@ -15,7 +15,13 @@ from portal.clock import database_now
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import parameters_of, values_of
 from scheduler.models import PolicyChoice
-from scheduler.selectors.policy import current_choice, current_parameters, current_policy, policy_history
+from scheduler.selectors.policy import (
+    current_choice,
+    current_parameters,
+    current_policy,
+    fallback,
+    policy_history,
+)
 from scheduler.services.policy import choose_policy
 
 SHOWN = 20
@@ -33,6 +39,9 @@ class PolicyOut(serializers.Serializer[Any]):
     name = serializers.CharField(help_text="The current policy.")
     parameters = serializers.DictField(
         help_text="The current policy's parameters, with the values that hold."
+    )
+    fallback = serializers.CharField(
+        help_text="Why its last decision was not its own best answer; empty if it was."
     )
     version = serializers.IntegerField(
         help_text="Version of this choice; send it as `seen` to detect concurrent changes."
@@ -81,6 +90,7 @@ def _shown() -> dict[str, Any]:
         {
             "name": current_policy(),
             "parameters": values_of(POLICIES[current_policy()], current_parameters()),
+            "fallback": fallback(),
             "version": current_choice(),
             "live": LIVE,
             "simulated": [name for name in POLICIES if name not in LIVE],

@@ -29,6 +29,7 @@ from scheduler.selectors.policy import (
     current_choice,
     current_parameters,
     current_policy,
+    fallback,
     live_policy,
     policy_history,
 )
@@ -133,6 +134,7 @@ def _page(request: PageRequest, form: PolicyForm) -> dict[str, Any]:
         "chosen": form["name"].value(),
         "current": current,
         "summary": POLICIES[current].description.summary,
+        "fallback": fallback(),
         "values": values_of(POLICIES[current], decides.parameters),
         "live": [(name, POLICIES[name].description.summary, form.of_policy(name)) for name in LIVE],
         "simulated": [

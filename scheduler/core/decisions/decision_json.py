@@ -152,7 +152,8 @@ def pack_plan(plan: Plan) -> bytes:
         for kind, actions in groupby(plan.actions, key=type)
     ]
     nodes = [{"verb": type(action).__name__, **raw_value(action)} for action in plan.nodes]
-    return _packed({"runs": runs, "memory": dict(plan.memory), **({"nodes": nodes} if nodes else {})})
+    told = {"fallback": plan.fallback} if plan.fallback else {}
+    return _packed({"runs": runs, "memory": dict(plan.memory), **({"nodes": nodes} if nodes else {}), **told})
 
 
 def unpack_plan(packed: bytes) -> Plan:
@@ -163,6 +164,7 @@ def unpack_plan(packed: bytes) -> Plan:
             tuple(_actions(raw)),
             raw["memory"],
             nodes=tuple(map(_node_action, raw.get("nodes", ()))),
+            fallback=raw.get("fallback", ""),
         )
     )
 

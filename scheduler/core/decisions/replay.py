@@ -48,6 +48,8 @@ def differences(before: Plan, after: Plan) -> Iterator[str]:
         yield "the order of the actions"
     if before.nodes != after.nodes:
         yield "what is asked of markets"
+    if before.fallback != after.fallback:
+        yield "whether the policy fell back on a lesser answer"
     if json.loads(json.dumps(dict(before.memory))) != json.loads(json.dumps(dict(after.memory))):
         yield "the policy's memory"
 

@@ -40,7 +40,7 @@ def summarize(
     names: of the nodes that it was given. Other jobs are not named.
     """
     order = f"Under the policy {policy.name}, jobs are ordered by: {policy.description.order}."
-    now = f"{_numbers(job, action, moment)} {order}"
+    now = " ".join(filter(None, (_numbers(job, action, moment), order, moment.plan.fallback)))
     if isinstance(action, Wait):
         return DecisionSummary(action.reason, now)
     if isinstance(action, Preempt):

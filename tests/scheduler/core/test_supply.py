@@ -86,7 +86,8 @@ def test_gavel_normalises_by_the_share_that_a_job_could_have() -> None:
     supply = Capacity({("A100", ""): 2, ("A100", "qlora"): 1})
     picky = by_qlora(one)
     options = {"a": {"A100": one}, "b": {"A100": picky}, "c": {"A100": picky}}
-    shares = time_shares([job(name, found["A100"]) for name, found in options.items()], options, supply)
+    jobs = [job(name, found["A100"]) for name, found in options.items()]
+    shares = time_shares(jobs, options, supply).of_jobs
     assert [shares[name]["A100"] for name in "abc"] == pytest.approx([1.0, 0.5, 0.5], abs=1e-3)
 
 
