@@ -15,19 +15,22 @@ from typing import NamedTuple
 
 from scheduler.core.placement.gpu_index import FreeGpuIndex
 from scheduler.core.placement.levels import TopologyLevel, indices_of
-from scheduler.core.placement.topology import Spot, disruption, spots
+from scheduler.core.placement.topology import Spot, class_of, disruption, least_harm, spots
 from scheduler.core.types import JobInfo, NodeInfo
 
 NOBODY = -inf  # below this priority
 
 
 class Asks(NamedTuple):
-    """A job's wish for one node; the victims are of lower priority than `below`."""
+    """A job's wish for one node; the victims are of lower priority than `below`.
+
+    lowest: as of `disruption`; where it is given, of each node only the way counts that harms least.
+    """
 
     gpus: int
     level: TopologyLevel
     below: float = NOBODY
-    fewest: bool = False
+    lowest: float | None = None
 
 
 class Priced(NamedTuple):
@@ -129,7 +132,11 @@ class Clearings:
         free = indices_of(self.free.free[node.id])
         able = [job for job in self.victims[node.id] if job.priority < asks.below]
         now = node if free == node.free else replace(node, free=free)
-        found = tuple(spots(now, asks.gpus, asks.level, able, fewest=asks.fewest))
+        if asks.lowest is None:
+            found = tuple(spots(now, asks.gpus, asks.level, able))
+        else:
+            least = least_harm(now, asks.gpus, asks.level, able, asks.lowest)
+            found = tuple(spot for spot in (least,) if spot)
         lowest = min((job.priority for spot in found for job in spot.victims), default=inf)
         return Ways(node.id, len(free), found, lowest)
 
@@ -141,10 +148,17 @@ def closest_free(found: Iterable[Ways]) -> Spot | None:
     return best[-1] if best else None
 
 
-def cheapest(found: Sequence[Ways]) -> Spot | None:
-    """The spot that costs least."""
-    lowest = _lowest(found)
-    best = min((ways.priced(lowest)[0] for ways in found), key=UNLIKE, default=None)
+def least_harmful(found: Sequence[Ways], lowest: float) -> Spot | None:
+    """The spot whose victims are of the lowest class, then cost least, then are fewest.
+
+    lowest: as of `disruption`.
+    """
+
+    def order(priced: Priced) -> tuple[float, float, int, list[str], str]:
+        highest = max(map(class_of, priced.spot.victims), default=NOBODY)
+        return highest, priced.cost, priced.victims, priced.names, priced.node
+
+    best = min((ways.priced(lowest)[0] for ways in found), key=order, default=None)
     return best.spot if best else None
 
 

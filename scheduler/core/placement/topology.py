@@ -6,9 +6,10 @@ of GPUs, and the cost terms, are ours (docs/scheduling.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
+from math import floor
 
 from scheduler.core.placement.levels import TopologyLevel, closest_of, indices_of, mask_of
 from scheduler.core.placement.preemption import lost_gpu_s
@@ -30,12 +31,10 @@ class Spot:
     victims: tuple[JobInfo, ...] = ()
 
 
-def spots(
-    node: NodeInfo, count: int, least: TopologyLevel, candidates: Sequence[JobInfo], *, fewest: bool = False
-) -> Iterator[Spot]:
+def spots(node: NodeInfo, count: int, least: TopologyLevel, candidates: Sequence[JobInfo]) -> Iterator[Spot]:
     """Ways to get `count` GPUs at `least` this level; no victim of any is unnecessary.
 
-    fewest: only those with as few victims as possible. None if even everybody gone is not enough.
+    None if even everybody gone is not enough.
     """
     clearing = _Clearing(node, count, candidates)
     if not clearing.reaches(candidates, least):
@@ -43,8 +42,6 @@ def spots(
     found = False
     tried = 0
     for size in range(min(len(candidates), MAX_VICTIMS) + 1):
-        if found and fewest:
-            return
         for victims in islice(combinations(candidates, size), MAX_SETS - tried):
             tried += 1
             if clearing.reaches(victims, least) and not clearing.reprieves(victims):
@@ -52,6 +49,45 @@ def spots(
                 yield clearing.spot(victims)
     if not found:
         yield clearing.greedy(least)
+
+
+def least_harm(
+    node: NodeInfo, count: int, least: TopologyLevel, candidates: Sequence[JobInfo], lowest: float
+) -> Spot | None:
+    """The way to get `count` GPUs at `least` this level that harms least.
+
+    Its victims are of the lowest classes that will do, then cost least together, then are fewest. None if
+    even everybody gone is not enough. lowest: as of `disruption`.
+    """
+    clearing = _Clearing(node, count, candidates)
+    if not clearing.reaches(candidates, least):
+        return None
+    classes = sorted({class_of(job) for job in candidates})
+    lower = ([job for job in candidates if class_of(job) <= one] for one in classes)
+    able = next((jobs for jobs in lower if clearing.reaches(jobs, least)), [])
+    cost = {job.id: disruption([job], lowest) for job in able}
+    able = sorted(able, key=lambda job: (cost[job.id], job.id))
+    chosen: Sequence[JobInfo] = clearing.spared(able[::-1], least)
+    best = _harm(chosen, cost)
+    tried = 0
+    for size in range(len(able)):
+        if sum(cost[job.id] for job in able[:size]) > best[0]:
+            break
+        for victims in islice(combinations(able, size), MAX_SETS - tried):
+            tried += 1
+            if (harm := _harm(victims, cost)) < best and clearing.reaches(victims, least):
+                best, chosen = harm, victims
+    return clearing.spot(chosen)
+
+
+def _harm(victims: Sequence[JobInfo], cost: Mapping[str, float]) -> tuple[float, int, list[str]]:
+    names = sorted(job.id for job in victims)
+    return sum(map(cost.__getitem__, names)), len(names), names
+
+
+def class_of(job: JobInfo) -> int:
+    """Its priority class; a job that was moved to the front of it is of the same one."""
+    return floor(job.priority)
 
 
 class _Clearing:
@@ -77,12 +113,17 @@ class _Clearing:
 
     def greedy(self, least: TopologyLevel) -> Spot:
         """Stop only victims that the level needs; the dearest are spared first."""
-        victims = list(self.candidates)
-        for job in sorted(victims, key=lambda job: (-job.priority, -lost_gpu_s(job), job.id)):
+        order = sorted(self.candidates, key=lambda job: (-job.priority, -lost_gpu_s(job), job.id))
+        return self.spot(self.spared(order, least))
+
+    def spared(self, jobs: Sequence[JobInfo], least: TopologyLevel) -> list[JobInfo]:
+        """Those of the jobs whom the level needs gone; the first ones are spared first."""
+        victims = list(jobs)
+        for job in jobs:
             rest = [victim for victim in victims if victim.id != job.id]
             if self.reaches(rest, least):
                 victims = rest
-        return self.spot(victims)
+        return victims
 
     def spot(self, victims: Sequence[JobInfo]) -> Spot:
         level, chosen = self._level(self._without(victims))

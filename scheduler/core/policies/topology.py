@@ -22,8 +22,8 @@ from scheduler.core.placement.clearings import (
     Clearings,
     Ways,
     best_weighed,
-    cheapest,
     closest_free,
+    least_harmful,
 )
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.placement.levels import Closeness, asked
@@ -75,6 +75,7 @@ class _TopologyWalk:
         self.free = FreeGpus(state.nodes, policy.rules.placement)
         running = sorted(state.running, key=lambda job: job.id)
         victims = [job for job in running if policy.rules.evictable(job, now)]
+        self.lowest = min((job.priority for job in victims), default=0.0)
         self.clearings = {model: Clearings(pool, victims) for model, pool in self.free.pools.items()}
         self.taken: set[str] = set()  # GPU models that a job further ahead waits for
         self.failed: set[tuple[object, ...]] = set()  # requests without a place since the last stop
@@ -130,15 +131,17 @@ class _TopologyWalk:
         return closest_free(self._ways(job, option, Asks(option.gpus, close.level)))
 
     def _cleared_spot(self, job: JobInfo, option: Option, close: Closeness) -> Spot | None:
-        """Return the spot that costs least at the level, or weighs best.
+        """Return the spot that harms least at the level, or weighs best.
 
         None if no job may be stopped for it.
         """
         below = job.priority if self._may_evict(job) else NOBODY
         best_effort = close.topology is Topology.BEST_EFFORT
-        asks = Asks(option.gpus, close.required, below, fewest=not best_effort)
-        found = self._ways(job, option, asks)
-        return best_weighed(found, self.policy.alpha) if best_effort else cheapest(found)
+        if best_effort:
+            found = self._ways(job, option, Asks(option.gpus, close.required, below))
+            return best_weighed(found, self.policy.alpha)
+        asks = Asks(option.gpus, close.required, below, self.lowest)
+        return least_harmful(self._ways(job, option, asks), self.lowest)
 
     def _ways(self, job: JobInfo, option: Option, asks: Asks) -> list[Ways]:
         unfit = self.free.pools[option.gpu_model].unfit(option, job.avoids)

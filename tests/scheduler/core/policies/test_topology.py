@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
+from math import floor, inf
+from random import Random
 from typing import Any
 from unittest.mock import patch
 
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 from scheduler.core.cycle.cycle import AHEAD_BY_CLASS
 from scheduler.core.placement.clearings import Clearings
 from scheduler.core.placement.levels import TopologyLevel, closest
-from scheduler.core.placement.topology import spots
+from scheduler.core.placement.topology import disruption, spots
 from scheduler.core.policies.topology import TOPOLOGY
 from scheduler.core.types import ClusterState, GpuSite, JobInfo, Preempt, Start, Topology, Wait
 from scheduler.states import WaitState
@@ -57,11 +59,49 @@ def test_the_level_of_the_worked_example(victims: str, level: TopologyLevel) -> 
     assert closest(SITES, free, 2)[0] == level
 
 
-def test_a_guarantee_picks_the_fewest_victims_of_the_least_cost_at_the_level() -> None:
+def test_a_guarantee_stops_the_lowest_classes_that_will_do() -> None:
+    """Rather two jobs of lower classes than one of a higher."""
     holders, new = example()
     plan = topology([*holders, new], [NODE])
-    assert {name for name, action in plan.items() if isinstance(action, Preempt)} == {"e"}
-    assert plan["new"] == Start("new", TWO, (("n", 6), ("n", 7)))
+    assert {name for name, action in plan.items() if isinstance(action, Preempt)} == {"c", "d"}
+    assert plan["new"] == Start("new", TWO, (("n", 4), ("n", 5)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_guarantee_stops_those_that_cost_least_on_whichever_node(seed: int) -> None:
+    """Of all sets of jobs on all nodes: the lowest of their highest classes, then the cost, then how many."""
+    rng = Random(seed)
+    for _ in range(60):
+        nodes, holders = [], list[JobInfo]()
+        for name in ("n", "m"):
+            left = rng.sample(range(8), 8)
+            while left and rng.random() < 0.9:
+                gpus = [(name, left.pop()) for _ in range(min(len(left), rng.choice((1, 1, 2, 3))))]
+                own = option(gpus=len(gpus), duration_s=1e6)
+                lost = {"unsaved_s": rng.choice((0.0, 50.0, 5000.0)), "restart_s": rng.choice((0.0, 30.0))}
+                where = {"priority": rng.choice((-1, 0, 0, 0.5, 1, 2))}
+                holders.append(running(f"r{len(holders)}", own, *gpus, **lost, **where))
+            nodes.append(replace(node(name, 0, total=8, sites=SITES), free=tuple(sorted(left))))
+        count, level = rng.choice((2, 3, 4)), rng.choice((TopologyLevel.SOCKET, TopologyLevel.NUMA))
+        level = TopologyLevel.SOCKET if count > 2 else level
+        new = job("new", option(gpus=count), priority=2, topology=Topology.GUARANTEED, level=level)
+        lowest = min((one.priority for one in holders), default=0.0)
+        harms = []
+        for where_ in nodes:
+            here = [one for one in holders if one.holds and one.holds.gpus[0][0] == where_.id]
+            able = [one for one in here if one.priority < 2]
+            for size in range(len(able) + 1):
+                for gone in combinations(able, size):
+                    free = {*where_.free, *(i for one in gone if one.holds for _, i in one.holds.gpus)}
+                    if len(free) >= count and closest(SITES, free, count)[0] >= level:
+                        highest = max((floor(one.priority) for one in gone), default=-inf)
+                        harms.append((highest, disruption(gone, lowest), len(gone)))
+        plan = topology([*holders, new], nodes)
+        stopped = [one for one in holders if isinstance(plan.get(one.id), Preempt)]
+        assert isinstance(plan["new"], Start) is bool(harms)
+        if harms:
+            highest = max((floor(one.priority) for one in stopped), default=-inf)
+            assert (highest, pytest.approx(disruption(stopped, lowest)), len(stopped)) == min(harms)
 
 
 def test_sets_with_an_unnecessary_victim_are_left_out() -> None:
