@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from knowledge.core.domain.cost import balanced
 from knowledge.core.domain.types import Goal, Option, all_priced
@@ -38,16 +39,29 @@ AHEAD_BY_CLASS = "Jobs of a higher class or moved to the front go first, then th
 BEFORE = "Jobs that rank before it go first."
 
 
+class _Passed(NamedTuple):
+    """A job that found no place when its turn came, of a ranking in which others may still be stopped.
+
+    options: those that it would take; of one that was stopped, what it ran with. behind: who goes first.
+    """
+
+    job: JobInfo
+    options: Sequence[Option]
+    behind: str = ""
+
+
 class Cycle:
     """A walk down the ranking; what it gives away is gone for those further down.
+
+    What those that are stopped leave over is offered once more to all that were passed, best ranked first.
 
     free, accepted: if they are kept from one decision to the next, what earlier ones left of the state's
     nodes, and the options that all jobs of the order would take.
     """
 
     __slots__ = (
-        "_highest", "accepted", "behind", "closed", "coming", "evicted", "evictions", "free", "last", "moved",
-        "now", "rules", "started", "state", "taken", "waits", "withheld",
+        "_highest", "_turns", "accepted", "behind", "closed", "coming", "evicted", "evictions", "free",
+        "last", "moved", "now", "rules", "started", "state", "taken", "waits", "withheld",
     )  # fmt: skip
 
     def __init__(
@@ -72,6 +86,7 @@ class Cycle:
         self.moved: list[Resize] = []
         self.started: list[Start] = []
         self.waits: list[Wait] = []
+        self._turns: list[Wait | _Passed] = []  # how the turns of those ended that got no GPUs
         self._highest: float | None = None  # class of a waiting job; found when it is needed
 
     def run(self, order: Iterable[JobInfo]) -> tuple[Action, ...]:
@@ -93,7 +108,30 @@ class Cycle:
             if not self.state.explain and self._is_over():
                 self.last = job
                 break
+        if self._turns:
+            self._offer_again()
+        if self.state.explain and self._turns:
+            waiting = (turn for turn in self._turns if isinstance(turn, Wait) or turn.job.holds is None)
+            self.waits = [turn if isinstance(turn, Wait) else self._told(turn) for turn in waiting]
         return (*self.evicted.values(), *self.moved, *self.started, *self.waits)
+
+    def _offer_again(self) -> None:
+        """Offer what is free, now that nobody is stopped any more, to those that were passed."""
+        if not self.evicted or self.free.used_up:
+            return
+        self.evictions, self.closed, self.taken, self.withheld = None, False, _NONE, _NONE
+        again, self._turns = self._turns, []
+        for number, turn in enumerate(again):
+            if self.free.used_up:
+                self._turns += again[number:]
+                break
+            if isinstance(turn, Wait):
+                self._turns.append(turn)
+            elif turn.job.holds is not None:
+                self._move(turn.job, turn.job.holds)
+            elif not self._start(turn.job, turn.options):
+                self._turns.append(turn)
+                self._withhold_for(turn.job, turn.options)
 
     def _is_over(self) -> bool:
         """Can nothing further down start any more?"""
@@ -168,6 +206,8 @@ class Cycle:
         if found := self._find(job, (holds.option,)):
             self.moved.append(Resize(job.id, *found))
             del self.evicted[job.id]
+        elif self.evictions is not None:
+            self._turns.append(_Passed(job, (holds.option,)))
 
     def _take(self, option: Option, gpus: tuple[GpuId, ...]) -> tuple[Option, tuple[GpuId, ...]]:
         self.free.take(option, gpus)
@@ -178,6 +218,18 @@ class Cycle:
     def _block(self, job: JobInfo, options: Sequence[Option]) -> None:
         held_back = self.taken or self.withheld
         passed = self.closed or bool(held_back and any(self._is_withheld(option, job) for option in options))
+        self._withhold_for(job, options)
+        turn = _Passed(job, options, self._behind(job) if passed and self.state.explain else "")
+        if self.evictions is not None:
+            self._turns.append(turn)
+        elif self.state.explain:
+            self._wait(self._told(turn))
+
+    def _told(self, turn: _Passed) -> Wait:
+        return wait_reasons.busy(turn.job, turn.options[0], self.free, behind=turn.behind)
+
+    def _withhold_for(self, job: JobInfo, options: Sequence[Option]) -> None:
+        """Keep from those further down what the rules keep for a job that does not fit."""
         blocks = self.rules.blocks
         if self.state.kept_off(job) or job.topology is _GUARANTEED:
             pass  # what it keeps away from, or lies too far apart for it, must not lie idle for it
@@ -187,10 +239,6 @@ class Cycle:
             for option in options:
                 if option.gpu_model not in self.taken:
                     self._withhold(option)
-        if self.state.explain:
-            self._wait(
-                wait_reasons.busy(job, options[0], self.free, behind=self._behind(job) if passed else "")
-            )
 
     def _behind(self, job: JobInfo) -> str:
         """Which jobs go first; by the order of arrival only within a class."""
@@ -219,7 +267,7 @@ class Cycle:
 
     def _wait(self, wait: Wait) -> None:
         if self.state.explain:
-            self.waits.append(wait)
+            (self.waits if self.evictions is None else self._turns).append(wait)
 
 
 class AcceptedOptions:

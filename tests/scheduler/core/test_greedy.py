@@ -73,6 +73,25 @@ def _varied(rng: random.Random, one: JobInfo) -> JobInfo:
     )
 
 
+@pytest.mark.parametrize("name", ["srtf", "las", "tiresias", "gittins", "uwfq"])
+def test_what_a_victim_leaves_over_goes_to_a_job_that_was_passed(name: str) -> None:
+    """It may stop nobody yet, as it was stopped itself a moment ago."""
+    own = option(gpus=1, duration_s=10.0)
+    victim = running(
+        "victim", option(gpus=2, duration_s=1e6), ("n", 0), ("n", 1), attained_gpu_s=1e6, user="v"
+    )
+    passed = job("passed", own, at=0, stopped_at=990.0, preempted_at=990.0, user="u", first_started_at=0.0)
+    taker = job("taker", option(gpus=1, duration_s=20.0), at=1, user="w")
+    state = ClusterState(jobs=(victim, passed, taker), nodes=(node("n", 0, total=2),))
+    if name == "uwfq":  # stops only at the ends of segments
+        held = replace(victim.holds, since=NOW - 901) if victim.holds else None
+        state = replace(state, jobs=(replace(victim, holds=held), passed, taker))
+    plan = {action.job: action for action in POLICIES[name].decide(state, NOW).actions}
+    assert isinstance(plan["victim"], Preempt)
+    assert isinstance(plan["taker"], Start)
+    assert isinstance(plan["passed"], Start)
+
+
 @pytest.mark.parametrize("policy", ["srtf", "tiresias"])
 @pytest.mark.parametrize(("nodes", "gpus_each", "sizes"), [(1, 16, [1, 2, 3, 4, 8]), (4, 2, [1])])
 def test_those_run_that_a_plain_walk_would_run(
