@@ -32,7 +32,8 @@ from scheduler.core.types import (
 
 _NONE: frozenset[str] = frozenset()
 # Python 3.11 takes as long to find a member of an Enum as for a call; each job that waits asks for several.
-_ALL, _MODELS, _GUARANTEED = HeadOfLine.ALL, HeadOfLine.MODELS, Topology.GUARANTEED
+_ALL, _MODELS, _NOTHING = HeadOfLine.ALL, HeadOfLine.MODELS, HeadOfLine.NOTHING
+_GUARANTEED = Topology.GUARANTEED
 _BALANCED = Goal.BALANCED
 AHEAD = "Jobs that were submitted earlier go first."
 AHEAD_BY_CLASS = "Jobs of a higher class or moved to the front go first, then those submitted earlier."
@@ -226,7 +227,16 @@ class Cycle:
             self._wait(self._told(turn))
 
     def _told(self, turn: _Passed) -> Wait:
-        return wait_reasons.busy(turn.job, turn.options[0], self.free, behind=turn.behind)
+        until = self._until(turn.job)
+        return wait_reasons.busy(turn.job, turn.options[0], self.free, behind=turn.behind, until=until)
+
+    def _until(self, job: JobInfo) -> str:
+        """When a job starts for which too few GPUs are free."""
+        if self.rules.preempts:
+            return wait_reasons.STOPPING
+        if self.rules.blocks is _NOTHING or job.topology is _GUARANTEED or self.state.kept_off(job):
+            return wait_reasons.PASSED
+        return wait_reasons.HELD if self.behind == AHEAD else wait_reasons.OUTRANKED
 
     def _withhold_for(self, job: JobInfo, options: Sequence[Option]) -> None:
         """Keep from those further down what the rules keep for a job that does not fit."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
-from scheduler.core.cycle.cycle import BEFORE, Cycle, acceptable
+from scheduler.core.cycle.cycle import AHEAD, BEFORE, Cycle, acceptable
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.cycle.ranking import Rank, Ranking
 from scheduler.core.placement.fit import FreeGpus, Request, request_of
@@ -39,6 +39,7 @@ from scheduler.core.types import (
 End = tuple[float, tuple[GpuId, ...], Option]
 RESERVATION = "reservation"  # its key in the memory of a policy
 DELAYS = "It would delay a job that goes before it."
+LATER = "It starts when enough are free and no job that goes before it is delayed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def decide_in_order(
     """One decision about the jobs in this order, and what is to be remembered of its reservation."""
     if rules.blocks is not HeadOfLine.RESERVATION:
         return Cycle(state, now, rules, behind).run(order), {}
-    queue = ReservingQueue(rules, state)
+    queue = ReservingQueue(rules, state, behind=behind)
     return queue.decide_about(order, now), remembered(queue.promise)
 
 
@@ -78,6 +79,7 @@ class ReservingQueue:
     it does for other policies that rank (`scheduler.core.cycle.ranked`).
     key: of the ranking that `decide` follows.
     ends: of running jobs, as predicted at a time, with the GPUs that they release; None: those of the state.
+    behind: who goes first, as of `Cycle`.
     """
 
     def __init__(
@@ -86,8 +88,10 @@ class ReservingQueue:
         state: ClusterState,
         key: Callable[[JobInfo], Rank] | None = None,
         ends: Callable[[float], list[End]] | None = None,
+        behind: str = BEFORE,
     ) -> None:
         self.rules, self.state = rules, state
+        self.until = wait_reasons.HELD if behind == AHEAD else wait_reasons.OUTRANKED
         self.ends = ends or (
             lambda now: [(now + in_s, gpus, option) for in_s, gpus, option in state.releases]
         )
@@ -196,7 +200,8 @@ class _Walk:
         kept_off = self.state.kept_off(head) or head.topology is Topology.GUARANTEED
         if self.promise.at is None and not kept_off:
             self.blocked = {option.gpu_model for option in options}
-        self._explain(head, options[0], "")
+        passed = self.promise.at is None and kept_off
+        self._explain(head, options[0], until=wait_reasons.PASSED if passed else self.queue.until)
 
     def _backfill(self, jobs: Iterable[JobInfo]) -> None:
         """Start the jobs that do not delay the head."""
@@ -206,8 +211,9 @@ class _Walk:
             options = self.queue.acceptable(job)
             if job.hold or not options:
                 self._start_or_explain(job)
-            elif not any(self._fill(job, option) for option in options):
-                self._explain(job, options[0], DELAYS)
+            elif not any(self._fill(job, option) for option in options) and self.state.explain:
+                fits = any(self.free.place(option, job) for option in options)
+                self._explain(job, options[0], DELAYS if fits else "", LATER)
 
     def _fill(self, job: JobInfo, option: Option) -> bool:
         if option.gpu_model in self.blocked or self.free.count(option.gpu_model) < option.gpus:
@@ -307,9 +313,9 @@ class _Walk:
             ends.append((self.now + remaining_s(job, start.option), start.gpus, start.option))
         return ends
 
-    def _explain(self, job: JobInfo, option: Option, behind: str) -> None:
+    def _explain(self, job: JobInfo, option: Option, behind: str = "", until: str = "") -> None:
         if self.state.explain:
-            self._wait(wait_reasons.busy(job, option, self.free, behind=behind))
+            self._wait(wait_reasons.busy(job, option, self.free, behind=behind, until=until))
 
     def _wait(self, wait: Wait) -> None:
         if self.state.explain:

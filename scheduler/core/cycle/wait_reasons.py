@@ -12,6 +12,14 @@ from scheduler.states import WaitState
 
 # Python 3.11 takes as long to find a member of an Enum as for a call; each job that waits asks for several.
 _BEHIND, _BUSY, _GUARANTEED = WaitState.BEHIND, WaitState.BUSY, Topology.GUARANTEED
+# When a job starts for which too few GPUs are free.
+HELD = "It starts when running jobs release enough."  # what is released is kept for it
+OUTRANKED = "It starts when running jobs release enough, unless jobs that rank before it come meanwhile."
+PASSED = "It starts once enough are free at the same time; until then any job that fits may take them first."
+STOPPING = (
+    "It starts once enough are free, or held by jobs that may be stopped for it; until then any job that fits"
+    " may take them first."
+)
 APART = {
     TopologyLevel.NODE: "in different sockets",
     TopologyLevel.SOCKET: "at different NUMA nodes",
@@ -46,15 +54,15 @@ def nowhere(job: JobInfo) -> Wait:
     return Wait(job.id, WaitState.NO_NODE, " ".join(filter(None, (text, job.dearer))))
 
 
-def busy(job: JobInfo, option: Option, free: FreeGpus, *, behind: str = "") -> Wait:
+def busy(job: JobInfo, option: Option, free: FreeGpus, *, behind: str = "", until: str = HELD) -> Wait:
     """Return the reason of a job that waits for GPUs.
 
     Others hold its GPUs, they are kept for jobs that go first (`behind` names those), or they lie too far
-    apart.
+    apart. until: when it starts, as one of the sentences above; which is true depends on the policy.
     """
     count = free.count_for(option, job.avoids)
     apart = _apart(job, option, free) if job.topology is _GUARANTEED else ""
-    why = behind if behind and not apart else "It starts when running jobs release enough."
+    why = behind if behind and not apart else until
     code = _BEHIND if why == behind else _BUSY
     said = f"{apart} {why}" if apart else _too_few(amount(option), count, why)
     more = job.dearer or job.closed or job.declined  # few have any

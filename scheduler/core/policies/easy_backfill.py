@@ -6,6 +6,7 @@ JSSPP 1995 (`scheduler.core.cycle.reserving`).
 
 from __future__ import annotations
 
+from scheduler.core.cycle.cycle import AHEAD
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.cycle.ranked import Ranked
 from scheduler.core.policies.fifo import by_arrival
@@ -15,6 +16,7 @@ EASY = Ranked(
     "easy",
     by_arrival,
     CycleOptions(blocks=HeadOfLine.RESERVATION),
+    behind=AHEAD,
     steady=True,
     description=Description(
         summary="First come, first served; later jobs fill gaps where no delay is predicted.",

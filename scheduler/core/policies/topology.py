@@ -93,10 +93,12 @@ class _TopologyWalk:
                 return
         passed = any(option.gpu_model in self.taken for option in options)
         # A job that insists must not hold up one that does not, nor one that avoids a node one that need not.
-        if job.topology is not Topology.GUARANTEED and not job.avoids:
+        holds_up = job.topology is not Topology.GUARANTEED and not job.avoids
+        if holds_up:
             self.taken.update(option.gpu_model for option in options)
         behind = AHEAD_BY_CLASS if passed else ""
-        self._wait(wait_reasons.busy(job, options[0], self.free, behind=behind))
+        until = wait_reasons.HELD if holds_up else wait_reasons.STOPPING
+        self._wait(wait_reasons.busy(job, options[0], self.free, behind=behind, until=until))
 
     def _start(self, job: JobInfo, option: Option) -> bool:
         close = asked(job, option)

@@ -11,6 +11,7 @@ import pytest
 
 from scheduler.core.cycle.options import HeadOfLine
 from scheduler.core.cycle.ranked import Ranked
+from scheduler.core.cycle.wait_reasons import OUTRANKED
 from scheduler.core.policies import POLICIES
 from scheduler.core.policies.least_attained import by_queues
 from scheduler.core.types import ClusterState, Preempt, Resize, Start, Wait
@@ -42,9 +43,7 @@ def test_sjf_starts_the_shortest_and_lucid_the_one_with_least_gpu_time() -> None
     assert isinstance(decide("sjf", jobs, [node("n", 8)])["b"], Start)
     by_lucid = decide("lucid", jobs, [node("n", 8)])
     assert isinstance(by_lucid["a"], Start)
-    assert (
-        by_lucid["b"].reason == "Needs 8 A100 GPUs; 7 are free. It starts when running jobs release enough."
-    )  # type: ignore[union-attr]
+    assert by_lucid["b"].reason == f"Needs 8 A100 GPUs; 7 are free. {OUTRANKED}"  # type: ignore[union-attr]
     assert by_lucid["c"].code == "behind"  # type: ignore[union-attr]
 
 
