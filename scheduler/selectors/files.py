@@ -27,14 +27,14 @@ def visible_files(user: User) -> QuerySet[DatasetFile]:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The bytes that a person's uploads and the files of their jobs take, and may take."""
+    """The bytes that a person's uploads and jobs take, and may take."""
 
     used_bytes: int
     quota_bytes: int
 
 
 def storage_of(owner: User) -> Storage:
-    """Equal uploads are kept, and counted, once; with them all that jobs left at the portal."""
+    """What a person takes: uploads, equal ones once, and all that jobs left."""
     contents = DatasetFile.present.filter(owner=owner).order_by().values("sha256").annotate(size=Max("bytes"))
     used = contents.aggregate(total=Sum("size"))["total"] or 0
     of_jobs = Artifact.objects.filter(job__owner=owner).aggregate(total=Sum("bytes"))["total"] or 0

@@ -1,4 +1,4 @@
-"""Files of jobs that are removed: checkpoints that are not needed, outputs on demand."""
+"""Files of jobs that are removed: needless checkpoints, and outputs on demand."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def _forget(job_id: str, now: datetime) -> int:
 
 
 def delete_outputs(*, job: Job, actor: User, now: datetime) -> int:
-    """Remove all files that an ended job left, and return how many; its history and log stay.
+    """Remove all files that an ended job left, and return how many.
 
-    Raises Conflict while the job lives, and where it has none.
+    Its history and log stay. Raises Conflict while the job lives, and where it has none.
     """
     with transaction.atomic():
         job = locked(job.pk)
@@ -71,7 +71,10 @@ def delete_outputs(*, job: Job, actor: User, now: datetime) -> int:
 
 
 def _remove(files: Collection[Artifact]) -> int:
-    """Remove files, then their rows, so that the next call finds what a killed process left."""
+    """Remove files, then their rows.
+
+    So the next call finds what a killed process left.
+    """
     for file in files:
         path = artifact_path(file.job_id, str(file.claim_id), file.path)
         path.unlink(missing_ok=True)
