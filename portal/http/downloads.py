@@ -27,13 +27,10 @@ class Piece(SlicedFile):  # type: ignore[misc]  # it has no types
         return int(self.fileobj.fileno())
 
 
-def download(
-    request: HttpRequest, file: Path, *, sha256: str, attached_as: str = "", content_type: str | None = None
-) -> HttpResponseBase:
+def download(request: HttpRequest, file: Path, *, sha256: str, attached_as: str = "") -> HttpResponseBase:
     """Answer with a file whose digest is known, or with a piece of it.
 
     attached_as: the name under which a browser stores it; empty: none is told.
-    content_type: None: guessed from that name.
     Raises OSError if there is no such file.
     """
     etag = f'"{sha256}"'
@@ -43,7 +40,7 @@ def download(
             file.open("rb", buffering=0),
             as_attachment=bool(attached_as),
             filename=attached_as,
-            content_type=content_type,
+            content_type=OCTETS,
         )
         whole["Repr-Digest"] = f"sha-256=:{base64.b64encode(bytes.fromhex(sha256)).decode()}:"
         response = _piece_of(request, whole, etag)

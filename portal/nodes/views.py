@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 
 from portal import node_package
 from portal.clock import database_now
-from portal.http.downloads import OCTETS, download
+from portal.http.downloads import download
 from portal.nodes.endpoint import BadBody, address_of, body_of, endpoint, for_joining, for_node
 from portal.serving.connection import BUFFERED_BYTES
 from scheduler.errors import ContentLost, NotFound
@@ -65,7 +65,7 @@ def package(request: HttpRequest, wheel: str) -> HttpResponseBase:
     file = node_package.wheel()
     if wheel != file.name:
         raise NotFound(f"This portal's nodes install {file.name}.")
-    return download(request, file, sha256=node_package.sha256_of(file), content_type=OCTETS)
+    return download(request, file, sha256=node_package.sha256_of(file))
 
 
 @endpoint("GET")
@@ -92,7 +92,7 @@ def inputs(request: HttpRequest, node: Node, claim_id: str, name: str) -> HttpRe
         claim_of_file, name_there, sha256 = source
         path = artifact_path(claim.attempt.job_id, claim_of_file, name_there)
     try:
-        return download(request, path, sha256=sha256, content_type=OCTETS)
+        return download(request, path, sha256=sha256)
     except _LOST as missing:
         raise ContentLost(f"The content of input {name} is missing at the portal.") from missing
 
