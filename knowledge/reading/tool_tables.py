@@ -122,6 +122,35 @@ def tool_tables() -> Mapping[str, ToolTable]:
     return {name: _table(name, raw) for name in raw}
 
 
+@cache
+def any_tool() -> ToolTable:
+    """Keys that ask for the same in each tool that has them, for a tree whose tool is not known.
+
+    Their names are of several words: single ones mean too many things elsewhere.
+    """
+    tables = tool_tables().values()
+    harmless = frozenset(key for table in tables for key in table.harmless)
+    names: dict[str, set[str]] = {}
+    for table in tables:
+        for key, name in (*table.on.items(), *table.off.items()):
+            names.setdefault(key, set()).add(name)
+    alike = {key for key, found in names.items() if len(found) == 1 and "_" in key} - harmless
+    return ToolTable(
+        name="",
+        version="",
+        programs=(),
+        marks=frozenset(),
+        on={key: name for table in tables for key, name in table.on.items() if key in alike},
+        off={key: name for table in tables for key, name in table.off.items() if key in alike},
+        by_value={},
+        commands={},
+        defaults={key: value for table in tables for key, value in table.defaults.items()},
+        calls={},
+        sections=frozenset(),
+        harmless=harmless,
+    )
+
+
 def _table(name: str, raw: Mapping[str, Mapping[str, Any]]) -> ToolTable:
     own = raw[name]
     parts = [raw[one] for one in own.get("includes", ())] + [own]  # its own keys come last, and win

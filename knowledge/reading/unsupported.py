@@ -9,7 +9,7 @@ from functools import cache
 
 from knowledge.reading.rules.commands import Invocation
 from knowledge.reading.syntax.expressions import Facts
-from knowledge.reading.tool_tables import StatedKey, ToolTable, plain_path, tool_tables
+from knowledge.reading.tool_tables import StatedKey, ToolTable, any_tool, plain_path, tool_tables
 from knowledge.reading.types import FieldValue
 from knowledge.reading.values import can_be_kept
 
@@ -57,7 +57,7 @@ def unsupported(
         found["8bit"] = None
     elif QAT.search(quantization):
         found["qat"] = None
-    for tool in tools_of(scripts, stated):
+    for tool in tools_of(scripts, stated) or [any_tool()]:
         for invocation in stated.started:
             found |= dict.fromkeys(tool.commanded(_words(invocation)))
         for key in stated.keys:

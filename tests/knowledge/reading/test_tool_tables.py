@@ -85,6 +85,11 @@ ASKED = {
         {"saved modules", "new tokens", "loss on the last turn alone"},
     ),
     "swift, task": ("swift sft --model a/b --task_type seq_cls --num_labels 2", "", {"classification"}),
+    "a tool that is not known": (
+        "python src/train.py --use_dora True --lora_modules_to_save lm_head --learning_rate 1e-4 c.yml",
+        "train_on_inputs: true\nmine: 1\n",
+        {"DoRA", "saved modules", "loss on prompts"},
+    ),
     "no command, by its keys": (
         None,
         "base_model: a/b\nmicro_batch_size: 1\nsequence_len: 512\nnum_epochs: 1\nwandb_project: x\nrl: ipo\n"
