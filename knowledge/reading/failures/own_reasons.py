@@ -37,7 +37,7 @@ OWN_REASONS = compiled(
         ("token-range", r"^The tokenizer of \S+ has more tokens than the model"),
         ("unshown-data", r"^The model's chat template does not show it "),
         ("bad-data", r"^\S+ cannot be used: .{0,300}?\b((?:line|row) [\d,]+)"),
-        ("bad-data", r"^(Row \d+): "),
+        ("bad-data", r"^((?-i:Row) \d+): "),
         ("bad-data", r"^\S+ cannot be used: |^inputs/\S+ is missing in the run directory"),
         # The checkpoint.
         ("checkpoint", r"^The checkpoint(?:'s| is of| cannot be (?:loaded|resumed)) "),
