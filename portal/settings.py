@@ -174,6 +174,7 @@ WHITENOISE_MAX_AGE = 3600
 # Uploads are streamed to disk by digest; the limit protects the disk, not memory.
 MAX_UPLOAD_BYTES = env.int("MAX_UPLOAD_BYTES", default=2_000_000_000)
 STORAGE_QUOTA_BYTES = env.int("STORAGE_QUOTA_BYTES", default=50_000_000_000)  # of a person's uploads and jobs
+JOB_LOG_BYTES = env.int("JOB_LOG_BYTES", default=32_000_000)  # that are kept of the logs of one job
 MAX_ARTIFACT_BYTES = env.int("MAX_ARTIFACT_BYTES", default=200_000_000_000)
 MAX_JSON_BYTES = 1_000_000
 MAX_FORM_BYTES = 2_000_000  # of any body but an upload; strangers send less

@@ -105,6 +105,10 @@ class BadReport(SchedulerError):
     pass
 
 
+class Implausible(BadReport):
+    """What no honest node reports: it cannot be, by the job's plan or by what hardware is."""
+
+
 class Conflict(SchedulerError):
     pass
 

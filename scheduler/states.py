@@ -147,6 +147,7 @@ class NodeEventKind(StrEnum):
     BACK = "back"
     BLOCKED = "blocked"
     DECLINED = "declined"  # a start
+    IMPLAUSIBLE = "implausible"  # a report that cannot be
     DRAIN = "drain"
     RESUME = "resume"
     DRAINED = "drained"
@@ -159,7 +160,9 @@ class NodeEventKind(StrEnum):
 
 
 # Their reasons name jobs, folders or addresses that only administrators may know of.
-PRIVATE_NODE_EVENTS = frozenset({NodeEventKind.ENROLLED, NodeEventKind.DECLINED, NodeEventKind.BLOCKED})
+PRIVATE_NODE_EVENTS = frozenset({
+    NodeEventKind.ENROLLED, NodeEventKind.DECLINED, NodeEventKind.BLOCKED, NodeEventKind.IMPLAUSIBLE,
+})  # fmt: skip
 
 
 class Block(StrEnum):
@@ -171,6 +174,7 @@ class Block(StrEnum):
     UNCONFIRMED = "unconfirmed-stop"
     CHANGED = "changed-gpus"
     SHARED = "shared-gpus"  # another node offers one of them
+    LIES = "implausible-reports"
 
 
 # They last, through silence and other blocks, until the node's GPUs are in order.

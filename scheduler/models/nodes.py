@@ -112,10 +112,12 @@ class Node(models.Model):
     def public_reason(self) -> str:
         """The reason of its state as everyone may read it.
 
-        Declines tell of jobs and folders.
+        Declines and reports tell of jobs and folders.
         """
         if self.block_kind == Block.DECLINES:
             return "It declined several starts; administrators see why."
+        if self.block_kind == Block.LIES:
+            return "It reported what cannot be; administrators see what."
         return self.reason
 
     def __str__(self) -> str:

@@ -63,6 +63,7 @@ class FakeNode:
     boot_id: str = "boot-1"
     orders: dict[str, ClaimOrder] = field(default_factory=dict)
     seqs: dict[str, int] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
 
     @classmethod
     def join(
@@ -112,6 +113,8 @@ class FakeNode:
         for report in reports:
             self.seqs[order.claim] = self.seqs.get(order.claim, 0) + 1
             numbered.append({"seq": self.seqs[order.claim], **report})
+            if report.get("kind") == "start":
+                self.begun.add(order.claim)
         return {"claim": order.claim, "fence": order.fence, "phase": phase, "reports": numbered, **more}
 
     def take_up(self) -> ClaimOrder:
@@ -124,6 +127,9 @@ class FakeNode:
         return self.sync(self.say(order, "running", *reports))
 
     def end(self, order: ClaimOrder, outcome: str, *reports: dict[str, Any], reason: str = "") -> SyncReply:
+        """Report the end; a training that said how many steps it takes leaves an output."""
+        if outcome == "succeeded" and order.claim in self.begun:
+            self.upload(order, "output/adapter.bin", b"learnt")
         return self.sync(self.say(order, "ended", *reports, outcome=outcome, reason=reason))
 
     def upload(self, order: ClaimOrder, path: str, content: bytes, *, digest: str | None = None) -> Any:

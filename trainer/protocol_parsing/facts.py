@@ -11,6 +11,9 @@ from trainer.self_tests import LinkTest, SpeedRun, SpeedTest
 
 LEAST = 1e-9  # of figures above 0
 MOST_MODELS = 1024  # that lie on a node
+MOST_GPUS = 64  # of a machine, slices of GPUs included; CPU slots go by its cores
+MOST_CORES = 4096
+MOST_GPU_BYTES, MOST_MEMORY_BYTES = 2**42, 2**47
 _NO_UUID = frozenset({"", "n/a", "[n/a]", "none", "null", "unknown", "unknown error", "[unknown error]"})
 MOST_GROUPS = 1024  # of GPUs in a node: sockets, NUMA nodes and so on are numbered below it
 
@@ -27,7 +30,7 @@ def _gpu_facts(reader: Reader) -> GpuFacts:
     return GpuFacts(
         index=reader.whole("index", high=1023),
         model=reader.text("model", limit=100),
-        memory_bytes=reader.whole("memory_bytes", low=1),
+        memory_bytes=reader.whole("memory_bytes", low=1, high=MOST_GPU_BYTES),
         uuid=reader.text("uuid", "", limit=100),
         links=reader.texts("links", 100),
         pci=reader.texts("pci", 100),
@@ -58,10 +61,12 @@ def parse_facts(raw: Any, path: str = "facts") -> NodeFacts:
             f"{path}.gpus", "must list at least one GPU or slot, indices 0, 1, 2 ... in order"
         )
     _refuse_twins(gpus, path)
+    cores, memory_bytes = reader.whole("cores", low=1, high=MOST_CORES), reader.whole("memory_bytes", low=1)
+    _refuse_crowd(gpus, cores, memory_bytes, path)
     return NodeFacts(
         hostname=reader.text("hostname", limit=255),
-        cores=reader.whole("cores", low=1, high=100_000),
-        memory_bytes=reader.whole("memory_bytes", low=1),
+        cores=cores,
+        memory_bytes=memory_bytes,
         gpus=gpus,
         software=reader.texts("software", 100),
         disk_free_bytes=reader.whole("disk_free_bytes", 0),
@@ -85,6 +90,17 @@ def device_of(uuid: str) -> str | None:
     name = uuid.strip().lower()
     digits = name.removeprefix("mig-").removeprefix("gpu-")
     return None if name in _NO_UUID or not digits.strip("0-") else name
+
+
+def _refuse_crowd(gpus: Sequence[GpuFacts], cores: int, memory_bytes: int, path: str) -> None:
+    """Refuse more than one machine can have: a core for each slot, and the memory that they share."""
+    slots = [gpu for gpu in gpus if gpu.model == "cpu"]
+    if len(gpus) - len(slots) > MOST_GPUS:
+        raise ProtocolError(f"{path}.gpus", f"lists {len(gpus)} GPUs, and a node has {MOST_GPUS} at most")
+    if len(slots) > cores:
+        raise ProtocolError(f"{path}.gpus", f"lists {len(slots)} CPU slots, one core each, on {cores} cores")
+    if memory_bytes > MOST_MEMORY_BYTES:
+        raise ProtocolError(f"{path}.memory_bytes", f"must be at most {MOST_MEMORY_BYTES}")
 
 
 def _refuse_twins(gpus: Sequence[GpuFacts], path: str) -> None:

@@ -30,6 +30,7 @@ from scheduler.states import (
 )
 
 DECLINES = 3
+LIES, LIES_WITHIN = 3, timedelta(days=1)
 LOSSES, LOST_WITHIN = 3, timedelta(hours=1)
 
 
@@ -80,6 +81,8 @@ def readmit_node(*, node: Node, now: datetime) -> None:
             node=node, to=NodeState.DRAINING, kind=NodeEventKind.DRAIN, now=now,
             reason=drain.reason, actor=drain.actor,
         )  # fmt: skip
+    elif _lies(node, now):
+        _block_liar(node, now)
     elif node.state == NodeState.LOST and _flaps(node, now):
         block_node(
             node=node,
@@ -106,6 +109,36 @@ def _flaps(node: Node, now: datetime) -> bool:
     events = NodeEvent.objects.filter(node=node, kind__in=counted, at__gt=now - LOST_WITHIN)
     last = events.order_by("-id").values_list("kind", flat=True)[:LOSSES]
     return list(last) == [NodeEventKind.LOST] * LOSSES
+
+
+@transaction.atomic
+def record_implausible(*, node: Node, what: str, now: datetime) -> None:
+    """Note a report that cannot be, and block the node at the third within a day.
+
+    Nothing is added while it is blocked for that: a resume begins the count anew.
+    """
+    _hold(node)
+    if node.block_kind == Block.LIES:
+        return
+    note_node(node=node, kind=NodeEventKind.IMPLAUSIBLE, now=now, reason=what)
+    if _lies(node, now):
+        _block_liar(node, now)
+
+
+def _lies(node: Node, now: datetime) -> bool:
+    counted = (NodeEventKind.IMPLAUSIBLE, NodeEventKind.RESUME)
+    events = NodeEvent.objects.filter(node=node, kind__in=counted, at__gt=now - LIES_WITHIN)
+    last = events.order_by("-id").values_list("kind", flat=True)[:LIES]
+    return list(last) == [NodeEventKind.IMPLAUSIBLE] * LIES
+
+
+def _block_liar(node: Node, now: datetime) -> None:
+    last = NodeEvent.objects.filter(node=node, kind=NodeEventKind.IMPLAUSIBLE).order_by("-id").first()
+    reason = (
+        f"{LIES} of its reports within a day cannot be; the last one: {last.reason if last else ''}. Check"
+        " its agent, then resume it."
+    )
+    block_node(node=node, kind=Block.LIES, reason=reason, now=now)
 
 
 def _is_over(node: Node, now: datetime) -> bool:

@@ -9,21 +9,24 @@ from datetime import datetime
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import Max
 
 from portal.accounts.services import audit
 from scheduler.core.measured import Measured
-from scheduler.errors import BadReport, NotFound, StaleAttempt
-from scheduler.models import Attempt, Claim, Job, Node
+from scheduler.core.plausible import doubts_of_success
+from scheduler.errors import BadReport, Implausible, NotFound, StaleAttempt
+from scheduler.models import Artifact, Attempt, Claim, Job, Node
 from scheduler.services.jobs.attempts import end_attempt, release
 from scheduler.services.jobs.preemptions import note_start_up
 from scheduler.services.jobs.transitions import locked, move_job
-from scheduler.services.nodes.state import record_decline
+from scheduler.services.nodes.state import record_decline, record_implausible
 from scheduler.services.sync.checkpoints import set_aside
 from scheduler.services.sync.reports import apply_report
 from scheduler.states import JobState, Outcome
 from trainer.protocol import ClaimState, Phase
 
 ORDER = list(Phase)
+LOG_FILE, CHECKPOINTS = "log.txt", "checkpoints/"  # uploads that are no output
 BEFORE_A_START = (Outcome.DECLINED, Outcome.STOPPED, Outcome.CHECKPOINT, Outcome.DATA)
 ENDS = {
     Outcome.SUCCEEDED: "The training finished.",
@@ -98,6 +101,8 @@ def _take_reports(job: Job, claim: Claim, said: ClaimState, now: datetime) -> st
         except BadReport as bad:
             wrong.append(f"report {report.seq}: {bad}")
             job.refresh_from_db()  # what the report had noted of it was taken back
+            if isinstance(bad, Implausible):
+                record_implausible(node=claim.node, what=f"{report.kind} of job {job.pk}: {bad}", now=now)
         acked += 1
     if acked != claim.acked_seq:
         Claim.objects.filter(pk=claim.pk).update(acked_seq=acked)
@@ -128,6 +133,10 @@ def _advance(job: Job, claim: Claim, phase: Phase, now: datetime) -> None:
 def _end(claim: Claim, said: ClaimState, now: datetime) -> None:
     outcome = said.outcome or Outcome.ERROR
     reason = said.reason or ENDS.get(outcome, f"The attempt ended: {outcome}.")
+    if outcome is Outcome.SUCCEEDED and (doubts := _doubts(claim)):
+        outcome, reason = Outcome.LOST, f"Its node reported a success {doubts}, which is not believed."
+        what = f"success of job {claim.attempt.job_id} {doubts}"
+        record_implausible(node=claim.node, what=what, now=now)
     claim.phase, claim.outcome, claim.exit_code = Phase.ENDED, outcome, said.exit_code
     claim.started = not _never_ran(claim, said, outcome)
     claim.save(update_fields=["phase", "outcome", "exit_code", "started"])
@@ -148,6 +157,20 @@ def _end(claim: Claim, said: ClaimState, now: datetime) -> None:
             reason=attempt.pending_reason or reason,
             now=now,
         )
+
+
+def _doubts(claim: Claim) -> str:
+    """What contradicts the success of the node that has the results; empty if nothing does."""
+    if claim.rank:
+        return ""
+    attempt = claim.attempt
+    steps = (attempt.resume_step, attempt.figures.step, attempt.metrics.aggregate(at=Max("step"))["at"])
+    files = Artifact.objects.filter(claim=claim).exclude(path=LOG_FILE)
+    return doubts_of_success(
+        step=max(step or 0 for step in steps),
+        total_steps=attempt.job.total_steps,
+        has_output=files.exclude(path__startswith=CHECKPOINTS).exists(),
+    )
 
 
 def _explains(attempt: Attempt, outcome: Outcome) -> bool:

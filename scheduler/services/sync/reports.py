@@ -12,13 +12,20 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Max, Q, Sum
 
 from knowledge.core.domain.option_json import option_json
 from scheduler.core.measured import FIGURES
-from scheduler.errors import BadReport
-from scheduler.models import Artifact, Attempt, Checkpoint, Claim, Job, LogPiece, Metric
+from scheduler.core.plausible import (
+    FASTEST_TOKENS_PER_S,
+    LARGEST_CHECKPOINT_BYTES,
+    Bounds,
+    bounds_of,
+)
+from scheduler.errors import BadReport, Implausible
+from scheduler.models import Artifact, Attempt, Checkpoint, Claim, Gpu, Job, LogPiece, Metric
 from scheduler.services.jobs.kept_checkpoints import forget_checkpoints
 from scheduler.services.jobs.recommend import repredict
 from scheduler.services.jobs.transitions import note_job
@@ -34,6 +41,9 @@ from trainer.strict_json import is_number
 HOST_AND_PORT = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}\Z")
 LARGEST_WHOLE = 2**31 - 1  # of steps, as their columns keep them
 MOST_SENTENCES, LONGEST_SENTENCE = 20, 1000  # of what is wrong with an output
+FEWEST_MEMORY = 2**30  # of any GPU or slot: below it nobody looks how much there is
+LOSSES = frozenset({"first_loss", "final_loss", "eval_loss"})
+FULL_MARK = "\n[... the log is longer than the portal keeps; what follows is not kept here ...]\n"
 CUT_MARK = "\n[... the log was cut here: too much in one piece ...]\n"
 
 
@@ -54,6 +64,30 @@ def _number(body: dict[str, Any], name: str, *, low: float = 0.0) -> float | Non
     return float(value)
 
 
+def _plausible(job: Job, body: dict[str, Any], name: str) -> float | None:
+    """A figure within the bounds of the job's plan. Raises Implausible."""
+    value = _number(body, name, low=-LARGEST)
+    most = _bounds(job).of(name)
+    if value is not None and value < 0:
+        raise Implausible(f"{name} must not be below 0")
+    if value is not None and most is not None and value > most:
+        raise Implausible(f"{name} is {value:g}, and this job can have {most:g} at most")
+    return value
+
+
+def _bounds(job: Job) -> Bounds:
+    return bounds_of(rows=job.training_file.rows, params=job.params)
+
+
+def _step_of(job: Job, body: dict[str, Any]) -> int:
+    """The step of a report, which cannot lie beyond the last one."""
+    step = _whole(body, "step")
+    if step > (job.total_steps or _bounds(job).steps):
+        last = f"the last one, {job.total_steps}" if job.total_steps else "any that the job can have"
+        raise Implausible(f"step {step} lies beyond {last}")
+    return step
+
+
 def _whole(body: dict[str, Any], name: str) -> int:
     value = _number(body, name)
     if value is None or value != int(value) or value > LARGEST_WHOLE:
@@ -69,7 +103,9 @@ def _start(job: Job, claim: Claim, report: Report, now: datetime) -> None:
     body, attempt = report.body, claim.attempt
     if claim.rank:
         return  # only a sign that this node trains, too
-    _keep_measured(attempt, body)
+    if body.get("steps_total") is not None:
+        _whole(body, "steps_total")
+    _keep_measured(job, attempt, body)
     if body.get("steps_total") is None:
         return
     total_steps, promised = _whole(body, "steps_total"), attempt.promised
@@ -92,12 +128,10 @@ def _prepare(job: Job, claim: Claim, report: Report, now: datetime) -> None:
 
 def _step(job: Job, claim: Claim, report: Report, now: datetime) -> None:
     body = report.body
-    step = _whole(body, "step")
+    step = _step_of(job, body)
     last = (
         Metric.objects.filter(attempt=claim.attempt).order_by("-step").values_list("step", flat=True).first()
     )
-    if job.total_steps and step > job.total_steps:
-        raise BadReport(f"step {step} lies beyond the last one, {job.total_steps}")
     if step < max(last or 0, claim.attempt.resume_step):
         raise BadReport(f"step {step} lies before step {last or claim.attempt.resume_step}")
     row = _keep_metrics(job, claim.attempt, step, body, now, evaluation=False)
@@ -119,7 +153,7 @@ def _step(job: Job, claim: Claim, report: Report, now: datetime) -> None:
 
 
 def _eval(job: Job, claim: Claim, report: Report, now: datetime) -> None:
-    _keep_metrics(job, claim.attempt, _whole(report.body, "step"), report.body, now, evaluation=True)
+    _keep_metrics(job, claim.attempt, _step_of(job, report.body), report.body, now, evaluation=True)
     if seconds := _believed(report.body, "evaluation_s"):
         progress.evaluated(claim.attempt, seconds=seconds, now=now)
 
@@ -136,7 +170,7 @@ def _keep_metrics(
     for metric in STEP_METRICS:
         if metric.evaluation == evaluation:
             try:
-                row.keep(metric, _metric(body, metric))
+                row.keep(metric, _metric(body, metric, attempt))
             except BadReport as wrong:
                 row.keep(metric, None)
                 _note_left_out(job, attempt, metric, step, str(wrong), now)
@@ -145,8 +179,12 @@ def _keep_metrics(
     return row
 
 
-def _metric(body: dict[str, Any], metric: StepMetric) -> float | None:
+def _metric(body: dict[str, Any], metric: StepMetric, attempt: Attempt) -> float | None:
     value = _number(body, metric.name, low=metric.low)
+    if value and metric.name == "tokens_per_s" and value > FASTEST_TOKENS_PER_S:
+        raise BadReport(f"{value:g} tokens/s are more than any machine does")
+    if value and metric.name == "memory_bytes" and value > FEWEST_MEMORY and value > _capacity(attempt):
+        raise BadReport("it is more than the GPU has")
     return int(value) if metric.whole and value is not None else value
 
 
@@ -171,15 +209,34 @@ def _believed(body: dict[str, Any], name: str) -> float | None:
 
 
 def _log(job: Job, claim: Claim, report: Report, now: datetime) -> None:
-    del job
     text = report.body.get("text")
     if not isinstance(text, str):
         raise BadReport("text must be a text")
     text = storable(text)
     if len(text) > MAX_LOG_BYTES:
         text = text[:MAX_LOG_BYTES] + CUT_MARK
-    LogPiece.objects.create(claim=claim, seq=report.seq, text=text, at=now)
-    Claim.objects.filter(pk=claim.pk).update(log_bytes=F("log_bytes") + len(text.encode()))
+    room = _room_for_log(job, claim)
+    size = len(text.encode())
+    if size <= room:
+        LogPiece.objects.create(claim=claim, seq=report.seq, text=text, at=now)
+        claim.log_bytes += size
+    else:
+        if not claim.log_left_out_bytes:
+            LogPiece.objects.create(claim=claim, seq=report.seq, text=FULL_MARK, at=now)
+        claim.log_left_out_bytes += size
+    claim.save(update_fields=["log_bytes", "log_left_out_bytes"])
+
+
+def _room_for_log(job: Job, claim: Claim) -> int:
+    """Return how many bytes of log are still kept of a claim.
+
+    It may have half of what its job's others left, so that each later attempt has some.
+    """
+    if claim.log_left_out_bytes:
+        return 0
+    others = Claim.objects.filter(attempt__job=job).exclude(pk=claim.pk).aggregate(kept=Sum("log_bytes"))
+    left: int = settings.JOB_LOG_BYTES - (others["kept"] or 0)
+    return left // 2 - claim.log_bytes
 
 
 def _memory(job: Job, claim: Claim, report: Report, now: datetime) -> None:
@@ -188,9 +245,19 @@ def _memory(job: Job, claim: Claim, report: Report, now: datetime) -> None:
 
 
 def _peak(attempt: Attempt, memory_bytes: float | None) -> None:
-    if memory_bytes and memory_bytes > (attempt.peak_memory_bytes or 0):
+    """Keep the highest peak; one that the GPU has no room for is left out."""
+    if not memory_bytes or memory_bytes <= (attempt.peak_memory_bytes or 0):
+        return
+    if memory_bytes <= FEWEST_MEMORY or memory_bytes <= _capacity(attempt):
         attempt.peak_memory_bytes = int(memory_bytes)
         attempt.save(update_fields=["peak_memory_bytes"])
+
+
+def _capacity(attempt: Attempt) -> float:
+    """The memory of the largest GPU of an attempt; of CPU slots, which have no limit, all of the node's."""
+    held = Gpu.objects.filter(allocations__claim__attempt=attempt)
+    memory = held.aggregate(gpu=Max("memory_bytes"), node=Max("node__memory_bytes", filter=Q(model="cpu")))
+    return max((float(value) for value in memory.values() if value), default=LARGEST)
 
 
 def _checkpoint(job: Job, claim: Claim, report: Report, now: datetime) -> None:
@@ -198,19 +265,19 @@ def _checkpoint(job: Job, claim: Claim, report: Report, now: datetime) -> None:
 
     One at the portal counts only if every file was received as described.
     """
-    step, stored = _whole(report.body, "step"), report.body.get("stored")
+    step, stored = _step_of(job, report.body), report.body.get("stored")
     if stored == GONE:
         _forget_checkpoints(job, claim, step, now)
         return
     if stored not in ("portal", "node"):
         raise BadReport("stored must be portal, node or gone")
-    if job.total_steps and step > job.total_steps:
-        raise BadReport(f"step {step} lies beyond the last one, {job.total_steps}")
     files = _files(report.body.get("files"))
     if stored == "portal":
         _require_received(claim, step, files)
+    elif (size := sum(file.bytes for file in files)) > LARGEST_CHECKPOINT_BYTES:
+        raise Implausible(f"a checkpoint of {size:g} bytes is more than a node holds")
     transaction.on_commit(partial(forget_checkpoints, jobs=[job.pk], now=now), robust=True)
-    Checkpoint.objects.get_or_create(
+    _, is_new = Checkpoint.objects.get_or_create(
         attempt=claim.attempt,
         step=step,
         defaults={
@@ -221,13 +288,9 @@ def _checkpoint(job: Job, claim: Claim, report: Report, now: datetime) -> None:
             "at": now,
         },
     )
-    note_job(
-        job=job,
-        kind=JobEventKind.CHECKPOINT,
-        now=now,
-        reason=f"Checkpoint at step {step}.",
-        data={"stored": stored},
-    )
+    if is_new:
+        reason = f"Checkpoint at step {step}."
+        note_job(job=job, kind=JobEventKind.CHECKPOINT, now=now, reason=reason, data={"stored": stored})
 
 
 def _forget_checkpoints(job: Job, claim: Claim, step: int, now: datetime) -> None:
@@ -236,8 +299,9 @@ def _forget_checkpoints(job: Job, claim: Claim, step: int, now: datetime) -> Non
     The node keeps them for some time only.
     """
     reason = f"The checkpoint at step {step} is not on {claim.node.name} any more."
-    Checkpoint.objects.filter(job=job, node=claim.node, step__lte=step, fault="").update(fault=reason)
-    note_job(job=job, kind=JobEventKind.CHECKPOINT, now=now, reason=reason, data={"stored": GONE})
+    known = Checkpoint.objects.filter(job=job, node=claim.node, step__lte=step, fault="")
+    if known.update(fault=reason):
+        note_job(job=job, kind=JobEventKind.CHECKPOINT, now=now, reason=reason, data={"stored": GONE})
 
 
 def _files(raw: Any) -> list[File]:
@@ -250,9 +314,10 @@ def _files(raw: Any) -> list[File]:
 
 
 def _require_received(claim: Claim, step: int, files: list[File]) -> None:
-    received = dict(Artifact.objects.filter(claim=claim).values_list("path", "sha256"))
+    rows = Artifact.objects.filter(claim=claim, path__startswith=f"checkpoints/step-{step}/")
+    received = {path: (digest, size) for path, digest, size in rows.values_list("path", "sha256", "bytes")}
     for file in files:
-        if received.get(f"checkpoints/step-{step}/{file.path}") != file.sha256:
+        if received.get(f"checkpoints/step-{step}/{file.path}") != (file.sha256, file.bytes):
             raise BadReport(f"checkpoint file {file.path} was not received with that digest")
 
 
@@ -267,15 +332,19 @@ def _rendezvous(job: Job, claim: Claim, report: Report, now: datetime) -> None:
 
 
 def _result(job: Job, claim: Claim, report: Report, now: datetime) -> None:
-    del job, now
+    del now
     if claim.rank:
         return
-    _keep_measured(claim.attempt, report.body)
+    _keep_measured(job, claim.attempt, report.body)
     _peak(claim.attempt, _number(report.body, "peak_memory_bytes"))
 
 
-def _keep_measured(attempt: Attempt, body: dict[str, Any]) -> None:
-    figures: dict[str, Any] = {name: _loss(body, name) for name in FIGURES if body.get(name) is not None}
+def _keep_measured(job: Job, attempt: Attempt, body: dict[str, Any]) -> None:
+    figures: dict[str, Any] = {
+        name: _loss(body, name) if name in LOSSES else _plausible(job, body, name)
+        for name in FIGURES
+        if body.get(name) is not None
+    }
     if body.get("software") is not None:
         figures["software"] = _versions(body["software"])
     if warnings := _sentences(body.get("output_warnings")):

@@ -115,7 +115,7 @@ def test_a_cancel_goes_before_the_limit_and_a_finish_is_a_success(node: FakeNode
     made, order = started(node)
     ran_for(made, HOUR_S)
     tick()
-    node.end(order, "succeeded")
+    node.end(order, "succeeded", step(100))
     assert world.state_of(made) == JobState.SUCCEEDED
 
 
