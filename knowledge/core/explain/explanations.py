@@ -72,11 +72,26 @@ def _gpu_model(best: Option, options: tuple[Option, ...]) -> str:
     if not others:
         return "No other GPU model here can run this job."
     other = others[0]
-    here, there = (rough_time(one.duration_s.value) for one in (best, other))
+    here, there = _time_and_cost(best, other)
     return (
         f"{best.gpus} × {best.gpu_model} should take {here}; the best alternative,"
         f" {other.gpus} × {other.gpu_model}, would take {there}."
     )
+
+
+def _time_and_cost(*compared: Option) -> list[str]:
+    """How long each takes and, where all have a price, how its cost compares with the first's."""
+    times = [rough_time(option.duration_s.value) for option in compared]
+    costs = [option.cost.value for option in compared]
+    if not all(costs):
+        return times
+    first, *others = costs
+    shares = [_share(cost / first) for cost in others]
+    return [times[0], *(f"{time} at {share}" for time, share in zip(times[1:], shares, strict=True))]
+
+
+def _share(of_cost: float) -> str:
+    return "the same cost" if f"{of_cost:.0%}" == "100%" else f"{of_cost:.2g} times the cost"
 
 
 def _number_gpus(best: Option, options: tuple[Option, ...]) -> str:
@@ -84,7 +99,7 @@ def _number_gpus(best: Option, options: tuple[Option, ...]) -> str:
     if not same:
         return f"No other number of {best.gpu_model} GPUs can run this job."
     other = same[0]
-    here, there = (rough_time(one.duration_s.value) for one in (best, other))
+    here, there = _time_and_cost(best, other)
     return f"{_gpus(best)} should take {here}; {_gpus(other)} would take {there}."
 
 

@@ -7,7 +7,7 @@ values that the user fixed and fills in the rest from the method, the model and 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import columns
 from knowledge.core.domain import config_space, method_support, model_support, workload
 from knowledge.core.domain.arrays import Array
-from knowledge.core.domain.catalogue import Catalogue, Model
+from knowledge.core.domain.catalogue import GIB, Catalogue, Model
 from knowledge.core.domain.types import Choice, Config, GpuPool, Inventory, Option, Source, Workload
 from knowledge.core.domain.wording import counted
 from knowledge.core.predict.base import MIN_P_VALID
@@ -141,12 +141,14 @@ def _method(request: Request) -> Choice:
     possible = gpus and not cannot
     if request.model is not None and possible and request.fixed.get("quantization") is None:
         needs = _least_memory(request, gpus)
-        if not np.any(needs["lora"] <= needs["capacity"]):
-            least = float(np.min(needs["lora"])) / 2**30
+        lora, qlora = (float(np.min(needs[name])) / GIB for name in ("lora", "qlora"))
+        # Only the former is cut over GPUs, so that on many it may need less of each.
+        if not np.any(needs["lora"] <= needs["capacity"]) and qlora < lora:
             return Choice(
                 value="qlora",
                 by="recommended",
-                reason=f"LoRA needs {least:.0f} GiB per GPU, more than any GPU has; 4-bit weights need less.",
+                reason=f"LoRA needs {lora:.0f} GiB on each GPU at least, more than any registered GPU has;"
+                f" with 4-bit weights it is {qlora:.0f} GiB.",
             )
     return Choice(value="lora", by="default", reason="An adapter learns well with a fraction of the memory.")
 
@@ -167,27 +169,36 @@ def four_bits_instead(request: Request, method: Choice, found: Sequence[Option])
 
 
 def _least_memory(request: Request, pools: list[GpuPool]) -> dict[str, Array]:
-    """Return the bytes a GPU needs for LoRA with everything that saves memory.
+    """Return the bytes a GPU needs with everything that saves memory, by method, and what it has.
 
-    The values are for the largest bundle of each pool.
+    LoRA is cut over the largest bundle of each pool; 4-bit weights lie whole on each GPU.
     """
-    length = _tokens_per_sample(request).value
-    configs = [
-        Config(
-            model_name=request.model_name,
-            method="lora",
-            gpu_model=pool.gpu_model,
-            number_gpus=config_space.bundles(pool.node_sizes, request.inventory.max_nodes)[-1][1],
-            tokens_per_sample=int(request.fixed.get("tokens_per_sample", length)),
-            per_device_batch_size=1,
-            precision="bfloat16",
-            **config_space.OUR_TRAINER,
-        )
-        for pool in pools
-    ]
-    c = columns(configs, request.catalogue)
-    capacity = np.array([float(pool.memory_bytes) for pool in pools])
-    return {"lora": cost_model.MEMORY_MARGIN * cost_model.memory(c).total, "capacity": capacity}
+    length = int(request.fixed.get("tokens_per_sample", _tokens_per_sample(request).value))
+    limit = request.inventory.max_nodes
+
+    def needed(method: str, quantization: str, gpus: Callable[[GpuPool], int]) -> Array:
+        configs = [
+            Config(
+                model_name=request.model_name,
+                method=method,
+                quantization=quantization,
+                gpu_model=pool.gpu_model,
+                number_gpus=gpus(pool),
+                tokens_per_sample=length,
+                per_device_batch_size=1,
+                precision="bfloat16",
+                **config_space.OUR_TRAINER,
+            )
+            for pool in pools
+        ]
+        total: Array = cost_model.memory(columns(configs, request.catalogue)).total
+        return cost_model.MEMORY_MARGIN * total
+
+    return {
+        "lora": needed("lora", "none", lambda pool: config_space.bundles(pool.node_sizes, limit)[-1][1]),
+        "qlora": needed("qlora", "bnb-4bit", lambda _: 1),
+        "capacity": np.array([float(pool.memory_bytes) for pool in pools]),
+    }
 
 
 def _quantization(method: str, request: Request) -> Choice:
