@@ -13,8 +13,10 @@ from typing import Any
 from trainer.strict_json import is_number
 
 NAMED = ("base_model", "method", "dataset", "optimizer", "precision")
-DOUBLINGS = ("tokens_per_sample", "effective_batch_size", "number_gpus")
+WORK = ("rows", "epochs", "steps")  # how much there is to do: durations of jobs that differ here say nothing
+DOUBLINGS = ("tokens_per_sample", "effective_batch_size", "number_gpus", *WORK)
 HALF_DECADES = ("learning_rate",)
+PLACE = ("gpu_model",)  # told where it differs, and no part of how alike jobs are
 SIMILAR = 0.5  # from here on a job is offered
 NEIGHBOUR, MOST_SIMILAR, FEWEST_NEIGHBOURS = 0.8, 5, 2
 Facts = Mapping[str, Any]
@@ -52,9 +54,15 @@ def differences(job: Facts, other: Facts) -> list[tuple[str, Any, Any]]:
     """The properties that both state and that differ, with the other's value last."""
     return [
         (name, job[name], other[name])
-        for name in (*NAMED, *DOUBLINGS, *HALF_DECADES)
-        if job.get(name) and other.get(name) and str(job[name]).lower() != str(other[name]).lower()
+        for name in (*NAMED, *PLACE, *DOUBLINGS, *HALF_DECADES)
+        if job.get(name) and other.get(name) and not _same(job[name], other[name])
     ]
+
+
+def _same(here: object, there: object) -> bool:
+    if is_number(here) and is_number(there):
+        return here == there
+    return str(here).lower() == str(there).lower()
 
 
 def weighted_median(values: Sequence[tuple[float, float]]) -> float:

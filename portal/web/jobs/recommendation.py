@@ -160,18 +160,19 @@ def _context(form: SubmitForm) -> dict[str, Any]:
             if found.best or choice.value is not None  # else settled when a node is free to run it
         ],
         # A value that is pinned to a place is compared with other places instead.
-        "similar": None if pinned else _similar(form, found.best, now),
+        "similar": None if pinned else _similar(form, found, now),
         "warnings": _limits(form.cleaned_data, found.best, now),
         "ask_plans": bool(found.options and form.cleaned_data.get("deadline_at")) and has_markets(),
     }
 
 
-def _similar(form: SubmitForm, best: Option | None, now: datetime) -> LikeJobs:
-    values = form.cleaned_data
+def _similar(form: SubmitForm, found: Recommendation, now: datetime) -> LikeJobs:
+    values, best = form.cleaned_data, found.best
     facts = facts_of(
         model=values["model"],
         dataset=values["training_file"].filename,
-        params=form.params,
+        rows=values["training_file"].rows,
+        params={name: choice.value for name, choice in found.chosen.items()} | form.params,
         option=best.as_json() if best else None,
     )
     predicted_s = best.duration_s.value if best else None

@@ -12,7 +12,9 @@ from knowledge.core.evaluate.drift import absolute_error
 from knowledge.reading.similar import (
     MOST_SIMILAR,
     NEIGHBOUR,
+    PLACE,
     SIMILAR,
+    WORK,
     Facts,
     differences,
     duration_by_neighbours,
@@ -31,6 +33,7 @@ COLUMNS = (
     "pk",
     "model",
     "training_file__filename",
+    "training_file__rows",
     "params",
     "binding",
     "promise",
@@ -49,6 +52,11 @@ class SimilarJob:
     differs: tuple[tuple[str, Any, Any], ...]
     duration_s: float | None
     peak_memory_bytes: int | None
+
+    @property
+    def as_long(self) -> bool:
+        """Whether it had as much to do, on such GPUs, so that its duration says something of the job's."""
+        return not {name for name, *_ in self.differs} & {*WORK, *PLACE, "number_gpus"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +86,9 @@ class LikeJobs:
 
     @property
     def took_s(self) -> tuple[int, float, float] | None:
-        """How many succeeded, with their shortest and longest duration, from two on."""
-        took = [one.duration_s for one in self.jobs if one.job.state == JobState.SUCCEEDED and one.duration_s]
+        """How many that had as much to do succeeded, with their shortest and longest duration, from two on."""
+        ended = [one for one in self.jobs if one.job.state == JobState.SUCCEEDED and one.as_long]
+        took = [one.duration_s for one in ended if one.duration_s]
         return (len(took), min(took), max(took)) if len(took) > 1 else None
 
 
@@ -87,6 +96,7 @@ def facts_of_job(job: Job) -> Facts:
     """The properties of a job by which it is compared."""
     return facts_of(
         model=job.model,
+        rows=job.training_file.rows,
         dataset=job.training_file.filename,
         params=job.params,
         option=job.binding or job.promise,
@@ -94,14 +104,20 @@ def facts_of_job(job: Job) -> Facts:
 
 
 def facts_of(
-    *, model: str, dataset: str | None, params: Mapping[str, Any], option: Mapping[str, Any] | None = None
+    *,
+    model: str,
+    dataset: str | None,
+    rows: int | None,
+    params: Mapping[str, Any],
+    option: Mapping[str, Any] | None = None,
 ) -> Facts:
     """The same of values that are not a job yet.
 
-    option: as it is stored; it says where the job runs.
+    option: as it is stored; it says where the job runs, and for how many steps.
     """
-    config = (option or {}).get("config") or {}
-    return {**config, **params, "base_model": model, "dataset": dataset}
+    known = option or {}
+    config, work = known.get("config") or {}, {"rows": rows, "steps": known.get("steps")}
+    return {**config, **params, **work, "base_model": model, "dataset": dataset}
 
 
 def similar_jobs(
@@ -193,6 +209,7 @@ def _facts(row: Mapping[str, Any]) -> Facts:
     return facts_of(
         model=row["model"],
         dataset=row["training_file__filename"],
+        rows=row["training_file__rows"],
         params=row["params"],
         option=row["binding"] or row["promise"],
     )

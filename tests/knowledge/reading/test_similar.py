@@ -37,6 +37,17 @@ def test_four_past_jobs() -> None:
     assert differences(QUERY, A) == [("effective_batch_size", 32, 16)]
 
 
+def test_work_and_place_are_compared() -> None:
+    here = {**A, "rows": 720_000, "epochs": 1, "steps": 45_000, "gpu_model": "L40S"}
+    there = {**here, "epochs": 4.0, "steps": 180_000, "gpu_model": "A100"}
+    assert differences(here, there) == [
+        ("gpu_model", "L40S", "A100"), ("epochs", 1, 4.0), ("steps", 45_000, 180_000),
+    ]  # fmt: skip
+    assert differences(here, {**here, "epochs": 1.0}) == []
+    ((less, equal),) = similarities([here], [there, here])
+    assert less < equal == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("past", [[], [{}], [{"seed": 3}]])
 def test_nothing_is_like_what_is_not_known(past: list[dict[str, object]]) -> None:
     assert similarities([QUERY], past) == [[0.0] * len(past)]

@@ -46,9 +46,34 @@ def test_the_page_and_rest_show_earlier_jobs(
     assert f'href="{first.get_absolute_url()}"' in page
     file = second.training_file_id
     new = browser.get("/jobs/new/advice/", {"model": second.model, "training_file": file}).content.decode()
-    assert "2 of these 2 jobs succeeded and took" in new
+    assert "2 of these 2 jobs had as much to do on such GPUs, succeeded and took" in new
     sent = {"command": f"python t.py --model_name_or_path {second.model} --learning_rate 1e-5"}
     assert "Similar jobs" in browser.post("/jobs/import/", sent).content.decode()
+
+
+def test_jobs_that_had_more_to_do_differ_and_their_durations_are_not_summed_up(
+    person: User, browser: Client, api: APIClient, node: FakeNode
+) -> None:
+    file = world.data_file(person, rows=40)
+    first = ended(node, person, params={"epochs": 4})
+    second = ended(node, person, params={"epochs": 4})
+    longer = ended(node, person, params={"epochs": 1})
+    rows = api.get(f"/api/jobs/{longer.pk}/similar/").json()["data"]
+    for row in rows:
+        differs = {one["name"]: (one["here"], one["there"]) for one in row["differs"]}
+        assert differs["epochs"] == (1, 4)
+        assert differs["steps"][1] > differs["steps"][0]
+    assert {row["id"] for row in rows} == {first.pk, second.pk}
+    page = browser.get(f"/jobs/{longer.pk}/?tab=parameters").content.decode()
+    assert "Similar jobs" in page
+    assert "had as much to do" not in page
+    same = browser.get(f"/jobs/{second.pk}/?tab=parameters").content.decode()
+    assert "had as much to do" not in same  # one alone is no span
+    asked = {"model": longer.model, "training_file": file.pk, "param_epochs": "2"}
+    new = browser.get("/jobs/new/advice/", asked).content.decode()
+    assert "Epochs 4" in new
+    assert "Rows 20" in new
+    assert "had as much to do" not in new
 
 
 def test_only_jobs_that_the_reader_sees_are_offered(person: User, node: FakeNode) -> None:
