@@ -5,7 +5,7 @@ It is read in the setting of their own files, teams and nodes; nothing is stored
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Any
@@ -16,19 +16,19 @@ from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.language.consent import server_for
 from portal.accounts.models import User
 from portal.accounts.selectors import own_teams
-from portal.intents.core.types import IntentReading, NodeKind, Question, Setting
+from portal.intents.core.types import STATED, IntentReading, NodeKind, Offer, Question, Setting
 from portal.intents.draft import body_of, complaints, place_complaints
 from portal.intents.language_model import helped_reading
 from scheduler.models import ReadSource
 from scheduler.selectors.cluster.inventory import inventory
-from scheduler.selectors.files import visible_files
+from scheduler.selectors.files import file_labels, visible_files
 from scheduler.selectors.jobs import visible_jobs
 from scheduler.services.jobs.recommend import clean_request
 from scheduler.services.jobs.verbs import wants_spot
 from scheduler.services.provenance.read_values import ReadValue, ReadValues
 from trainer.recipes import RECIPES
 
-MOST_FILES, MOST_JOBS = 10_000, 50
+MOST_FILES, MOST_JOBS, MOST_OFFERS = 10_000, 50, 8
 FILES = ("training_file", "validation_file")
 
 
@@ -36,23 +36,16 @@ FILES = ("training_file", "validation_file")
 class Understood:
     """A reading for a person.
 
-    It has their files by id, every complaint, and the body of a submission.
+    It has their files by id, every complaint, the one question, with ids as the values of files, and the
+    body of a submission.
     """
 
     said: str
     reading: IntentReading
     file_ids: Mapping[str, str]
+    question: Question | None
     complaints: Mapping[str, str]
     draft: Mapping[str, Any]
-
-    @property
-    def question(self) -> Question | None:
-        """The question, with ids as the values of files."""
-        question = self.reading.question
-        if question is None or question.field not in FILES:
-            return question
-        choices = tuple(replace(offer, value=self.file_ids[offer.value]) for offer in question.choices)
-        return replace(question, choices=choices)
 
     @property
     def read_values(self) -> ReadValues:
@@ -67,10 +60,10 @@ class Understood:
 
 def understand(*, user: User, text: str, now: datetime, zone: tzinfo) -> Understood:
     """Read a sentence for a person. Its values are judged as those of a submission."""
-    rows = visible_files(user).values_list("filename", "pk")[:MOST_FILES]
-    ids = dict(reversed(list(rows)))  # of equal names the newest
-    setting = _setting(user, tuple(reversed(ids)), now, zone)
-    reading = helped_reading(text, setting, server_for(user, "intent"))
+    files = _files(user)
+    ids = {name: pks[0] for name, pks in files.items()}  # of equal names the newest
+    setting = _setting(user, tuple(ids), now, zone)
+    reading, question = _told_apart(user, helped_reading(text, setting, server_for(user, "intent")), files)
     body = body_of(reading.fields)
     for name in FILES:
         if name in body:
@@ -78,7 +71,57 @@ def understand(*, user: User, text: str, now: datetime, zone: tzinfo) -> Underst
     spot = wants_spot({name: one.value for name, one in reading.fields.items()})
     places = place_complaints(reading.fields, lambda: inventory(spot=spot), portal_catalogue())
     complaints = {**places, **reading.complaints, **_judged(reading, now)}
-    return Understood(said=text, reading=reading, file_ids=ids, complaints=complaints, draft=body)
+    return Understood(
+        said=text, reading=reading, file_ids=ids, question=question, complaints=complaints, draft=body
+    )
+
+
+def _files(user: User) -> Mapping[str, Sequence[str]]:
+    """The ids of the person's files by name, both newest first."""
+    found: dict[str, list[str]] = {}
+    for name, pk in visible_files(user).values_list("filename", "pk")[:MOST_FILES]:
+        found.setdefault(name, []).append(pk)
+    return found
+
+
+def _told_apart(
+    user: User, reading: IntentReading, files: Mapping[str, Sequence[str]]
+) -> tuple[IntentReading, Question | None]:
+    """Ask back which file is meant where several have the name that was said.
+
+    The question has ids as the values of files.
+    """
+    question = reading.question
+    for name in FILES:
+        one = reading.fields.get(name)
+        if one is None or one.origin != STATED or len(files[one.value]) == 1:
+            continue
+        others = {field: value for field, value in reading.fields.items() if field != name}
+        reading = replace(reading, fields=others)
+        if question is None:
+            text = f"Which of the files named {one.value}?"
+            question = Question(field=name, text=text, choices=_offers(user, name, [one.value], files))
+        else:
+            note = f"{len(files[one.value])} files are named {one.value}: choose one in the form."
+            reading = replace(reading, notes=(*reading.notes, note))
+    if question is not None and question is reading.question and question.field in FILES:
+        names = [offer.value for offer in question.choices]
+        question = replace(question, choices=_offers(user, question.field, names, files))
+    return reading, question
+
+
+def _offers(
+    user: User, field: str, names: Sequence[str], files: Mapping[str, Sequence[str]]
+) -> tuple[Offer, ...]:
+    """An answer for each file of these names; by the name alone where that tells them apart."""
+    pks = [pk for name in names for pk in files[name]][:MOST_OFFERS]
+    rows = visible_files(user).filter(pk__in=pks).defer("lengths").select_related("owner", "team")
+    labels, named = file_labels(rows, user), {pk: name for name in names for pk in files[name]}
+    return tuple(
+        Offer(field=field, value=pk, label=named[pk] if len(files[named[pk]]) == 1 else labels[pk])
+        for pk in pks
+        if pk in labels
+    )
 
 
 def _judged(reading: IntentReading, now: datetime) -> dict[str, str]:

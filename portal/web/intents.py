@@ -49,9 +49,10 @@ class SentenceForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A value that was understood: its field's label, how it is shown, and why."""
+    """A value that was understood: its field's label and input, how it is shown, and why."""
 
     label: str
+    input: str
     shown: str
     origin: str
     because: str
@@ -103,7 +104,7 @@ def _context(request: PageRequest, text: str, found: Understood, zone: tzinfo) -
 def _line(text: str, name: str, one: FilledField, zone: tzinfo) -> Line:
     moment = isinstance(one.value, datetime)
     shown = f"{one.value.astimezone(zone):%a %d %B %Y, %H:%M}" if moment else str(form_value(one.value))
-    return Line(_label(name), shown, one.origin, one.because(text))
+    return Line(_label(name), _input(name), shown, one.origin, one.because(text))
 
 
 def _label(name: str) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.conf import settings
 from django.db.models import Func, IntegerField, Max, OuterRef, Q, QuerySet, Subquery, Sum
 
+from knowledge.core.domain.wording import counted
 from portal.accounts.models import Membership, Role, User
+from portal.accounts.time_zones import local
 from scheduler.errors import NotFound
 from scheduler.models import Artifact, DatasetFile, Job
 from scheduler.selectors.jobs import visible_jobs
@@ -23,6 +27,26 @@ def visible_files(user: User) -> QuerySet[DatasetFile]:
     if user.is_admin:
         return files
     return files.filter(Q(owner=user) | Q(team__in=user.team_ids))
+
+
+def file_labels(files: Iterable[DatasetFile], reader: User) -> dict[str, str]:
+    """Return what tells each file apart in a choice, by its id.
+
+    That is its name, rows, owner, team and date; of files that are alike in these the time, too. The files
+    were read with their owners and teams.
+    """
+    shown = list(files)
+    labels = {file.pk: _label(file, reader, "%Y-%m-%d") for file in shown}
+    alike = Counter(labels.values())
+    exactly = {file.pk: _label(file, reader, "%Y-%m-%d %H:%M:%S") for file in shown}
+    return {pk: exactly[pk] if alike[label] > 1 else label for pk, label in labels.items()}
+
+
+def _label(file: DatasetFile, reader: User, moment: str) -> str:
+    whose = "yours" if file.owner_id == reader.pk else f"of {file.owner.username}"
+    team = f" for {file.team.name}" if file.team else ""
+    at = f"{local(file.created_at):{moment}}"
+    return f"{file.filename} ({counted(file.rows, 'row')}), {whose}{team}, {at}"
 
 
 @dataclass(frozen=True, slots=True)

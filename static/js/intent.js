@@ -24,6 +24,17 @@ function mark(field, text) {
   const described = field.getAttribute("aria-describedby");
   field.setAttribute("aria-describedby", described ? `${described} ${told.id}` : told.id);
 }
+// A closed part of the form stays closed; its heading names what was filled inside.
+function noteInside(field, label) {
+  const part = field.closest("details");
+  if (!part || part.open) return;
+  const summary = part.querySelector("summary");
+  const note = summary.querySelector("[data-said-inside]") ?? summary.appendChild(document.createElement("span"));
+  note.dataset.saidInside = "";
+  note.className = "d-block small";
+  const named = (field.labels?.[0]?.textContent ?? field.name).trim();
+  note.textContent += `${note.textContent ? "; " : "Filled from your sentence: "}${named} ${label}`;
+}
 function unmark(field) {
   const told = document.getElementById(`${field.id}_said`);
   if (!told) return;
@@ -40,6 +51,7 @@ function choose(field, value, label) {
   field.value = value;
 }
 function clearSaid() {
+  for (const note of document.querySelectorAll("[data-said-inside]")) note.remove();
   for (const field of jobForm.querySelectorAll("[data-said]")) {
     if (field.value === field.dataset.said) field.value = STANDARD[field.name] ?? "";
     delete field.dataset.said;
@@ -58,7 +70,7 @@ function fillSaid(rows, seal) {
   for (const { name, value, label, mark: why } of rows) {
     const field = inputOf(name);
     if (!field) continue;
-    field.closest("details")?.setAttribute("open", "");
+    noteInside(field, label);
     if (isTyped(field, name)) {
       if (field.value !== value) mark(field, `Kept as you typed it; the sentence says ${label}.`);
       continue;
@@ -93,6 +105,12 @@ document.addEventListener("click", ({ target }) => {
     }
     answer.closest("[data-question]").remove();
     changed();
+  }
+  const shown = target.closest?.("[data-show-field]");
+  if (shown) {
+    const field = inputOf(shown.dataset.showField);
+    field.closest("details")?.setAttribute("open", "");
+    field.focus();
   }
   if (target.closest?.("[data-intent-clear]")) {
     clearSaid();

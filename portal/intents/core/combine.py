@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from itertools import pairwise
 from typing import Any
@@ -19,6 +20,8 @@ _OR = re.compile(r"\s*(?:,\s*)?(?:or|/|vs\.?|versus)\s*(?:with\s+|a\s+)?")
 _BESIDE = re.compile(
     r"[\s,.-]*(?:or|vs|err|um|no|sorry|wait|actually|rather)(?:[\s,]+(?:perhaps|maybe|rather|the|an?))*[\s,]*"
 )
+_VERSION = re.compile(r"\d+(?:\.\d+)*")
+MOST_VERSIONS = 2  # that are named beside the one that was taken
 DEFAULT_HOURS = (time(18), time(9), time(0))
 
 
@@ -111,7 +114,8 @@ def _model(draft: Draft, own: list[Proposal], wants_instruct: bool) -> None:
         if others := _other_sizes(draft.text, proposal, sizes):
             draft.open["model"] = (named[0], *others)
         else:
-            draft.fill(proposal, _instructed(proposal) if wants_instruct else None)
+            meant = _instructed(proposal) if wants_instruct else None
+            draft.fill(replace(proposal, note=_other_versions(proposal, meant or proposal.value)), meant)
         return
     if named:
         draft.open["model"] = tuple(named)
@@ -143,6 +147,23 @@ def _other_sizes(text: Sentence, named: Proposal, sizes: list[Proposal]) -> list
     beside = [c for c in sizes if _BESIDE.fullmatch(text.low, named.end, c.start)]
     found = [v.value for c in beside for v in c.choices if v and v.owned and family <= set(v.pieces)]
     return list(dict.fromkeys(found))
+
+
+def _other_versions(proposal: Proposal, value: str) -> str:
+    """Name the models that the words fit as well, as they differ in versions alone."""
+    chosen = next((v for v in proposal.choices if v.value == value), None)
+    if chosen is None:
+        return proposal.note
+    kind = _without_version(chosen)
+    others = (v for v in proposal.choices if v.owned and v.row != chosen.row and _without_version(v) == kind)
+    names = list(dict.fromkeys(v.value for v in others))[:MOST_VERSIONS]
+    return f"{' and '.join(names)} also fit{'s' if len(names) == 1 else ''}" if names else proposal.note
+
+
+def _without_version(variant: Variant) -> Counter[str]:
+    owner, _, _ = variant.value.rpartition("/")
+    kept = {piece: n for piece, n in variant.pieces.items() if piece != "v" and not _VERSION.fullmatch(piece)}
+    return Counter({f"{owner}/": 1, **kept})
 
 
 def _instructed(proposal: Proposal) -> str | None:

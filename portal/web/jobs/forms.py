@@ -15,7 +15,6 @@ from django.conf import settings
 from django.utils.functional import cached_property
 
 from knowledge.core.domain.types import Goal
-from knowledge.core.domain.wording import counted
 from knowledge.core.recommend.objectives import needed_limit, why_needed
 from portal.accounts.models import Team, User
 from portal.accounts.selectors import own_teams
@@ -29,7 +28,7 @@ from portal.web.common.read_fields import ReadFields
 from portal.web.common.sweep_fields import SweepFields
 from portal.web.common.time_fields import HoursField, MomentField, TimedForm
 from scheduler.models import DatasetFile
-from scheduler.selectors.files import Storage, storage_of, visible_files
+from scheduler.selectors.files import Storage, file_labels, storage_of, visible_files
 from scheduler.selectors.quotas import highest_class
 from scheduler.services.jobs.objectives import DEADLINE
 from scheduler.services.jobs.verbs import MAX_RETRIES
@@ -175,8 +174,8 @@ class SubmitForm(OrderFields, ClosenessFields, ReadFields, SweepFields, TimedFor
     def _offer_files(self) -> None:
         """Show the newest files; every visible one may be chosen."""
         visible = visible_files(self.user)
-        shown = visible.defer("lengths")
-        newest = {file.pk: f"{file.filename} ({counted(file.rows, 'row')})" for file in shown[:SHOWN_FILES]}
+        shown = visible.defer("lengths").select_related("owner", "team")
+        newest = file_labels(shown[:SHOWN_FILES], self.user)
         for name in UPLOADS.values():
             field: forms.ModelChoiceField[DatasetFile] = self.fields[name]  # type: ignore[assignment]
             field.queryset = visible
@@ -184,7 +183,8 @@ class SubmitForm(OrderFields, ClosenessFields, ReadFields, SweepFields, TimedFor
             if not isinstance(chosen, DatasetFile):
                 pk = str(chosen).replace("\x00", "")
                 chosen = shown.filter(pk=pk).first() if pk and pk not in newest else None
-            offered = newest if chosen is None or chosen.pk in newest else {chosen.pk: str(chosen), **newest}
+            older = chosen is not None and chosen.pk not in newest
+            offered = {**file_labels([chosen], self.user), **newest} if chosen and older else newest
             field.widget.choices = [("", field.empty_label), *offered.items()]
 
     def _offer_classes(self) -> None:

@@ -12,8 +12,10 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from portal.accounts.models import Membership, Role, Team, User
+from portal.accounts.time_zones import local
 from scheduler.models import DatasetFile, Job
 from tests.harness import world
+from tests.portal.conftest import token_client
 
 API, PAGE = "/api/intents/", "/jobs/new/intent/"
 NOW = "2026-03-10T15:00:00+01:00"
@@ -182,3 +184,53 @@ def test_two_words_that_may_be_two_models_are_asked_about(
     values = [choice["value"] for choice in found["question"]["choices"]]
     assert values == ["builtin/tiny-llama", "TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T"]
     assert found["fields"]["deadline_at"]["origin"] == "stated"
+
+
+def test_files_of_one_name_are_told_apart_and_asked_about(
+    browser: Client, api: APIClient, person: User
+) -> None:
+    """In the form by rows, owner, team and date; a sentence that names one of several is asked back."""
+    team = Team.objects.create(name="research")
+    eve = world.user("eve")
+    for member in (person, eve):
+        Membership.objects.create(team=team, user=member)
+    own = world.data_file(person, rows=20, filename="questions.jsonl")
+    theirs = world.data_file(eve, rows=30, filename="questions.jsonl")
+    alone = world.data_file(person, rows=10, filename="alone.jsonl")
+    DatasetFile.objects.filter(pk=theirs.pk).update(team=team)
+    asker = User.objects.get(pk=person.pk)
+    browser.force_login(asker)
+    at = f"{local(own.created_at):%Y-%m-%d}"
+    labels = {
+        own.pk: f"questions.jsonl (20 rows), yours, {at}",
+        theirs.pk: f"questions.jsonl (30 rows), of eve for research, {at}",
+        alone.pk: f"alone.jsonl (10 rows), yours, {at}",
+    }
+    form = browser.get("/jobs/new/").content.decode()
+    for pk, label in labels.items():
+        assert f'<option value="{pk}">{label}</option>' in form
+    program = token_client(asker)
+    answer = asked(program, "llama 3.1 8b on questions.jsonl, rank 8")
+    assert "training_file" not in answer["draft"]
+    assert answer["question"]["field"] == "training_file"
+    assert {one["value"]: one["label"] for one in answer["question"]["choices"]} == {
+        pk: labels[pk] for pk in (own.pk, theirs.pk)
+    }
+    shown, _ = page(browser, "llama 3.1 8b on questions.jsonl")
+    assert "Which of the files named questions.jsonl?" in shown
+    assert labels[theirs.pk] in shown
+    clear = asked(program, "llama 3.1 8b on alone.jsonl")
+    assert (clear["draft"]["training_file"], clear["question"]) == (alone.pk, None)
+    open_model = asked(program, "llama on questions.jsonl")
+    assert open_model["question"]["field"] == "model"
+    assert "2 files are named questions.jsonl: choose one in the form." in open_model["notes"]
+
+
+def test_files_alike_in_all_of_these_are_told_apart_by_the_time(browser: Client, person: User) -> None:
+    for second in (1, 2):
+        file = world.data_file(person, filename="same.jsonl")
+        at = file.created_at.replace(hour=12, minute=0, second=second)
+        DatasetFile.objects.filter(pk=file.pk).update(created_at=at)
+    form = browser.get("/jobs/new/").content.decode()
+    assert ":00:01</option>" in form
+    assert ":00:02</option>" in form

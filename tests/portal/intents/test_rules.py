@@ -251,3 +251,14 @@ def test_words_that_only_their_neighbours_explain(text: str, field: str, value: 
 @pytest.mark.parametrize("number", ["¾", "٣", "2²", "③", "3/4"])
 def test_numbers_that_are_not_read_are_listed(number: str) -> None:
     assert unknown(f"{NAMED}, {number} epochs") == [number]
+
+
+def test_of_models_that_differ_in_versions_the_reason_names_the_others() -> None:
+    model = said("Fine-tune Mistral 7B on support-faq.jsonl").fields["model"]
+    assert "Mistral-7B-v0." in model.value
+    assert "also fit" in model.note
+    assert model.value not in model.note
+    assert "Instruct" not in model.note
+    exact = said("Fine-tune Mistral-7B-v0.3 on support-faq.jsonl").fields["model"]
+    assert exact.note == ""
+    assert said("Fine-tune Llama-3.1-8B on support-faq.jsonl").fields["model"].note == ""
