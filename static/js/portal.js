@@ -233,7 +233,18 @@ function errorOf(field) {
   field.setAttribute("aria-describedby", described ? `${described} ${told.id}` : told.id);
   return told;
 }
-document.addEventListener("htmx:afterSettle", ({ target }) => { if (target.id === "recommended") tellRefused(); });
+// What is recommended fades as soon as a value is typed that it does not know, until it is asked for again.
+const recommended = document.getElementById("recommended");
+if (recommended) document.getElementById("job-form").addEventListener("input", ({ target }) => {
+  if (target.type === "file") return;
+  recommended.dataset.stale = "";
+  if (!target.matches("select, [type=checkbox], [type=radio]")) target.form.dispatchEvent(new Event("typed"));
+});
+document.addEventListener("htmx:afterSettle", ({ target }) => {
+  if (target.id !== "recommended") return;
+  delete target.dataset.stale;
+  tellRefused();
+});
 
 // The first field that complains gets the focus; it complains until it is changed.
 document.querySelector("[aria-invalid=true]")?.focus();
