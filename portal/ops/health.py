@@ -78,7 +78,7 @@ def broker_works() -> str:
 
 
 def _scheduler() -> str:
-    last = counts().last_tick_at
+    last = counts(database_now()).last_tick_at
     if last is None:
         return "has not looked yet; are the Celery worker and beat running?"
     age = (database_now() - last).total_seconds()
@@ -111,7 +111,7 @@ class ClusterHealth:
     """Collects when asked: the database is the truth, whichever process answers."""
 
     def collect(self) -> Iterable[Metric]:
-        now = counts()
+        now = counts(database_now())
         jobs = GaugeMetricFamily("foretune_jobs", "Jobs by state.", labels=["state"])
         nodes = GaugeMetricFamily("foretune_nodes", "Nodes by state.", labels=["state"])
         for family, values in ((jobs, now.jobs), (nodes, now.nodes)):

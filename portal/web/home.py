@@ -23,6 +23,7 @@ from portal.web.common.partials import fragment, is_fragment
 from portal.web.jobs.rows import JobRow, rows_of
 from scheduler.selectors.analysis.activity import has_submitted, job_news, node_news, unfinished_jobs
 from scheduler.selectors.analysis.overview import waiting_jobs
+from scheduler.selectors.cluster.availability import availability
 from scheduler.selectors.cluster.capacity import load
 from scheduler.selectors.jobs import for_lists, jobs_named_in
 
@@ -49,13 +50,15 @@ def home(request: PageRequest) -> HttpResponse:
 
 
 def _now(user: User) -> dict[str, Any]:
-    rows = rows_of(for_lists(unfinished_jobs(user))[: SHOWN_JOBS + 1], database_now())
+    now = database_now()
+    rows = rows_of(for_lists(unfinished_jobs(user))[: SHOWN_JOBS + 1], now)
     return {
+        "availability": availability(now) if user.is_admin else None,
         "rows": rows[:SHOWN_JOBS],
         "more": len(rows) > SHOWN_JOBS,
         "first": not rows and not has_submitted(user),
         "next_finish": _next_finish(rows),
-        "load": load(database_now()),
+        "load": load(now),
         "waiting": waiting_jobs(),
         "named": jobs_named_in(user, (row.job.wait_text for row in rows)),
     }

@@ -41,6 +41,10 @@ class Reachability:
             return Reachability(heard_at=at, since=at, earlier=earlier)
         return replace(self, heard_at=max(self.heard_at, at))
 
+    def open_since(self, now: datetime, gap: timedelta) -> datetime:
+        """Since when it stands open; `now` where it is shut."""
+        return self.since if now - self.heard_at <= gap else now
+
     def stood_open(self, time: timedelta, now: datetime, gap: timedelta) -> bool:
         """Has it stood open for so long, up to now?"""
         return now - self.heard_at <= gap and now - self.since >= time
@@ -55,6 +59,16 @@ class Reachability:
                 return end - time
             time -= end - begin
         return None
+
+    def proves_at(self, time: timedelta, heard_at: datetime, now: datetime, gap: timedelta) -> datetime:
+        """Return when it will have stood open for so long since `heard_at`, if it does from now on.
+
+        Whoever comes back after an absence has a gap's time.
+        """
+        opened = self if now - self.heard_at <= gap else self.heard(now, gap)
+        spans = (*opened.earlier, Span(opened.since, now))
+        stood = sum((max(timedelta(), end - max(begin, heard_at)) for begin, end in spans), timedelta())
+        return max(now + time - stood, opened.since + gap)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,3 +121,25 @@ def lost_before(
 def _silent_since(way_in: Reachability, time: timedelta, gap: timedelta, now: datetime) -> datetime | None:
     """An absence may have just ended: whoever comes back has a gap's time."""
     return way_in.open_for(time, now) if way_in.stood_open(gap, now, gap) else None
+
+
+def lost_at(
+    terms: LeaseTerms,
+    *,
+    web: Reachability,
+    nodes: Reachability,
+    several: bool,
+    heard_at: datetime,
+    now: datetime,
+) -> datetime:
+    """Return when a node that was last heard of at `heard_at` will be lost.
+
+    That is if nothing more is heard of it, and the ways in stand open from now on; the other arguments are
+    those of `lost_before`.
+    """
+    lease = web.proves_at(terms.lease, heard_at, now, terms.gap)
+    if not several:
+        return lease
+    if now - nodes.heard_at > terms.gap:
+        return web.proves_at(terms.stops, heard_at, now, terms.gap)
+    return max(lease, nodes.proves_at(terms.proof, heard_at, now, terms.gap))

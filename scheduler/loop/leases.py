@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.conf import settings
 from django.db.models import Count, Max, Min, Q
 
-from scheduler.core.serving import LeaseTerms, Reachability, Span, lost_before
+from scheduler.core.serving import Reachability, lost_before
 from scheduler.loop import leadership
 from scheduler.loop.budget import TickBudget
 from scheduler.models import Attempt, Epoch, Job, Node, WebBeat
+from scheduler.selectors.silence import lease_terms, way_in
 from scheduler.services.jobs.attempts import end_attempt
 from scheduler.services.nodes.state import lose_node
 from scheduler.states import LIVE, NodeState, Outcome
@@ -37,20 +38,13 @@ class LastHeard:
     longest_silent: datetime | None
 
 
-def terms() -> LeaseTerms:
-    """The terms by the settings."""
-    return LeaseTerms(
-        lease=timedelta(seconds=settings.NODE_LOST_S), stops=timedelta(seconds=settings.NODE_STOPS_S)
-    )
-
-
 def renew_leases_after_a_clock_step(epoch: Epoch, now: datetime) -> None:
     """Begin leases and deadlines that lie ahead anew after the clock was set back.
 
     Otherwise they would end only once the clock has caught up. After a smaller step back they
     are left to catch up: clocks are corrected by milliseconds every day.
     """
-    if epoch.last_tick_at is None or epoch.last_tick_at - now <= terms().gap:
+    if epoch.last_tick_at is None or epoch.last_tick_at - now <= lease_terms().gap:
         return
     with leadership.row(epoch):
         Node.present.filter(last_seen_at__gt=now).update(last_seen_at=now)
@@ -73,25 +67,16 @@ def last_heard(epoch: Epoch, now: datetime) -> LastHeard:
     )
     beat_at = WebBeat.objects.aggregate(at=Max("at"))["at"]
     nodes_at = found["heard_at"] or beat_at or now
-    web = _reachability(epoch, "web", max(beat_at or nodes_at, nodes_at))
-    nodes = _reachability(epoch, "nodes", nodes_at)
+    web_at, gap = max(beat_at or nodes_at, nodes_at), lease_terms().gap
+    web, nodes = way_in(epoch, "web", web_at).heard(web_at, gap), way_in(epoch, "nodes", nodes_at).heard(nodes_at, gap)
     if found["known"] < 2:  # when a second one joins, the silence of the first has proved something all along
         nodes = web
-    for way_in, found_open in (("web", web), ("nodes", nodes)):
-        setattr(epoch, f"{way_in}_heard_at", found_open.heard_at)
-        setattr(epoch, f"{way_in}_since", found_open.since)
+    for name, found_open in (("web", web), ("nodes", nodes)):
+        setattr(epoch, f"{name}_heard_at", found_open.heard_at)
+        setattr(epoch, f"{name}_since", found_open.since)
         spans = [[span.begin.isoformat(), span.end.isoformat()] for span in found_open.earlier]
-        setattr(epoch, f"{way_in}_earlier", spans)
+        setattr(epoch, f"{name}_earlier", spans)
     return LastHeard(web=web, nodes=nodes, known=found["known"], longest_silent=found["longest_silent"])
-
-
-def _reachability(epoch: Epoch, way_in: str, at: datetime) -> Reachability:
-    heard_at, since = getattr(epoch, f"{way_in}_heard_at"), getattr(epoch, f"{way_in}_since")
-    if heard_at is None or since is None:
-        return Reachability(heard_at=at, since=at)
-    spans = getattr(epoch, f"{way_in}_earlier")
-    earlier = tuple(Span(*map(datetime.fromisoformat, span)) for span in spans)
-    return Reachability(heard_at=heard_at, since=since, earlier=earlier).heard(at, terms().gap)
 
 
 def expire_leases(epoch: Epoch, now: datetime) -> Reachability:
@@ -101,7 +86,7 @@ def expire_leases(epoch: Epoch, now: datetime) -> Reachability:
     Each loss is a hint for the next tick, and the nodes that remain get no starts meanwhile.
     """
     heard = last_heard(epoch, now)
-    before = lost_before(terms(), web=heard.web, nodes=heard.nodes, several=heard.known > 1, now=now)
+    before = lost_before(lease_terms(), web=heard.web, nodes=heard.nodes, several=heard.known > 1, now=now)
     if before and heard.longest_silent and heard.longest_silent < before:
         silent, budget = Node.present.filter(KNOWN, last_seen_at__lt=before), TickBudget()
         for pk in silent.order_by("?").values_list("pk", flat=True):

@@ -10,7 +10,7 @@ from scheduler.core.market.types import NodeTerms
 from scheduler.core.types import GpuId, GpuSite, NodeInfo
 from scheduler.models import Gpu, Node
 from scheduler.selectors.cluster.sites import known
-from scheduler.selectors.nodes import trusted_since
+from scheduler.selectors.silence import trusted_since
 from scheduler.states import NodeState
 
 COLUMNS = (

@@ -15,10 +15,10 @@ from knowledge.core.domain.wording import rough_time
 from scheduler.core.serving import Reachability
 from scheduler.loop import leadership
 from scheduler.loop.budget import TickBudget
-from scheduler.loop.leases import terms
 from scheduler.models import Allocation, Attempt, Claim, Epoch, Job, Node
 from scheduler.selectors.cluster.windows import closed_jobs, closing, in_words
 from scheduler.selectors.dependencies import hopeless
+from scheduler.selectors.silence import lease_terms, state_limits_s
 from scheduler.services.jobs.attempts import end_attempt
 from scheduler.services.jobs.dependencies import cancel_hopeless
 from scheduler.services.jobs.transitions import locked
@@ -68,12 +68,7 @@ def enforce(epoch: Epoch, web: Reachability, now: datetime, budget: TickBudget) 
 
     Only time in which nodes could have reported counts.
     """
-    limits = {
-        JobState.ASSIGNED: settings.ASSIGNED_TIMEOUT_S,
-        JobState.STARTING: settings.STARTING_TIMEOUT_S,
-        JobState.STOPPING: settings.STOP_GRACE_S,
-    }
-    for state, limit_s in limits.items():
+    for state, limit_s in state_limits_s().items():
         if not _nodes_could_report(web, limit_s, now):
             continue
         since = now - timedelta(seconds=limit_s)
@@ -92,7 +87,7 @@ def enforce(epoch: Epoch, web: Reachability, now: datetime, budget: TickBudget) 
 
 def _nodes_could_report(web: Reachability, limit_s: float, now: datetime) -> bool:
     """Give every state its whole time anew after an absence of the web server."""
-    return web.stood_open(timedelta(seconds=limit_s), now, terms().gap)
+    return web.stood_open(timedelta(seconds=limit_s), now, lease_terms().gap)
 
 
 def _holding() -> QuerySet[Allocation]:

@@ -27,6 +27,7 @@ from scheduler.models import (
     Metric,
 )
 from scheduler.models.ids import JOB_ID
+from scheduler.selectors.silence import with_nodes_heard
 from scheduler.states import TERMINAL, JobEventKind, JobState, StopFor, is_preempting, public_state
 from trainer.protocol import Phase
 
@@ -117,7 +118,8 @@ def for_lists(jobs: QuerySet[Job]) -> QuerySet[Job]:
     Fields that only a job's own page shows are left out.
     """
     attempts = Prefetch("attempts", Attempt.objects.defer("option", "prediction"))
-    return with_forecasts(jobs).select_related("owner", "team").defer(*DETAILS).prefetch_related(attempts)
+    rows = with_nodes_heard(with_forecasts(jobs)).select_related("owner", "team")
+    return rows.defer(*DETAILS).prefetch_related(attempts)
 
 
 def with_forecasts(jobs: QuerySet[Job]) -> QuerySet[Job]:
@@ -136,7 +138,7 @@ def get_job(user: User, job_id: str) -> Job:
     )
     attempts = Attempt.objects.prefetch_related(Prefetch("claims", claims))
     found = (
-        with_forecasts(visible_jobs(user))
+        with_nodes_heard(with_forecasts(visible_jobs(user)))
         .filter(pk=job_id)
         .select_related("owner", "team", "training_file", "validation_file")
         .annotate(follows=Exists(JobDependency.objects.filter(job=OuterRef("pk"))))

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from portal.accounts.services import digest_of
 from scheduler.errors import NotFound
 from scheduler.models import Allocation, Claim, Gpu, JoinToken, Node, NodeEvent, NodeSpeedTest
-from scheduler.states import NodeState
-
-
-def trusted_since(now: datetime) -> datetime:
-    """Return the time such that nodes last heard of before it get no starts.
-
-    That holds even if they have not been declared lost.
-    """
-    return now - timedelta(seconds=min(settings.NODE_SUSPECT_S, settings.NODE_LOST_S))
-
-
-def silent_since(node: Node, now: datetime) -> datetime | None:
-    """Return since when a ready node has been silent, if it gets no starts for that.
-
-    None: it is heard of, or its state says already that it gets none.
-    """
-    silent = node.state == NodeState.READY and node.last_seen_at < trusted_since(now)
-    return node.last_seen_at if silent else None
+from scheduler.selectors.silence import SILENT, silent_nodes
 
 
 def all_nodes() -> QuerySet[Node]:
@@ -57,18 +39,20 @@ def all_nodes() -> QuerySet[Node]:
     )
 
 
-def matching(nodes: QuerySet[Node], *, text: str, gpu: str, state: str) -> QuerySet[Node]:
+def matching(nodes: QuerySet[Node], *, text: str, gpu: str, state: str, now: datetime) -> QuerySet[Node]:
     """Return the nodes that match all given filters; an empty one filters nothing.
 
     text: in the name, host or id.
     gpu: the model of one of its GPUs.
-    state: the state that it is in.
+    state: the state in which people see it.
     """
     if text:
         nodes = nodes.filter(Q(name__icontains=text) | Q(hostname__icontains=text) | Q(pk__icontains=text))
     if gpu:
         nodes = nodes.filter(Exists(Gpu.in_place.filter(node=OuterRef("pk"), model=gpu)))
-    return nodes.filter(state=state) if state else nodes
+    if state == SILENT:
+        return nodes.filter(silent_nodes(now))
+    return nodes.filter(~silent_nodes(now), state=state) if state else nodes
 
 
 def get_node(node_id: str) -> Node:

@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from scheduler.core.job_warnings import Risk
 from scheduler.core.spending import Spent
+from scheduler.selectors.cluster.job_silence import JobSilence
 from scheduler.selectors.figures.job import JobFigures
 from scheduler.selectors.figures.promise import PredictedAndActual
 from scheduler.selectors.figures.times import Ending
@@ -37,7 +38,8 @@ class WarningOut(serializers.Serializer[JobWarning]):
 class ProgressOut(serializers.Serializer[JobFigures]):
     """Progress as of the last report.
 
-    `tokens_per_second` is told while the job trains, `eta_s` and `end` while it runs.
+    `tokens_per_second` is told while the job trains, `eta_s` and `end` while it runs, none of them while
+    nothing is heard of it.
     """
 
     step = serializers.IntegerField()
@@ -46,6 +48,21 @@ class ProgressOut(serializers.Serializer[JobFigures]):
     tokens_per_second = serializers.FloatField(allow_null=True)
     eta_s = serializers.FloatField(source="time_left_s", allow_null=True)
     end = EndOut(source="ending", allow_null=True)
+    silent_since = serializers.DateTimeField(
+        allow_null=True, help_text="Since when nothing is heard of one of its nodes; null: all are heard of."
+    )
+
+
+class SilenceOut(serializers.Serializer[JobSilence]):
+    """What follows where nothing is heard of the job."""
+
+    nodes = serializers.ListField(child=serializers.CharField(), help_text="Those that are silent, by name.")
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField(help_text="When the portal gives the attempt up, as far as is known.")
+    then = serializers.CharField(help_text="The state that follows; `queued`: it starts again.")
+    resumes_from_step = serializers.IntegerField(
+        allow_null=True, help_text="Where it then goes on; 0: from the beginning. Null: it does not."
+    )
 
 
 class FiguresOut(serializers.Serializer[Any]):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -33,12 +34,12 @@ from scheduler.core.market.types import NodeTerms
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Gpu, JoinToken, Node, NodeSpeedTest
 from scheduler.selectors.nodes import all_nodes, get_join_token, get_node, join_token_of, matching
+from scheduler.selectors.silence import NODE_STATES, is_silent, shown_node_state
 from scheduler.services.deletions import remove_node
 from scheduler.services.markets.kinds import set_kind
 from scheduler.services.nodes.price import MAX_PRICE, set_price
 from scheduler.services.nodes.register import create_join_token
 from scheduler.services.nodes.state import drain_node, resume_node
-from scheduler.states import NodeState
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +94,13 @@ class NodeOut(serializers.ModelSerializer[Node]):
     )
     free_gpus = serializers.SerializerMethodField()
     reason = serializers.SerializerMethodField(help_text="Of declines for administrators only.")
-    gpus = GpuOut(many=True)
+    gpus = serializers.SerializerMethodField(
+        help_text="Null as `util` and `memory_used_bytes` while nothing is heard of the node."
+    )
+    state = serializers.SerializerMethodField(
+        help_text="The state as people see it; `silent`: ready or draining, and nothing was heard of it lately."
+    )
+    internal_state = serializers.CharField(source="state")
     speed_tests = SpeedTestOut(many=True, help_text="What it measured by itself while it was idle.")
     link_speeds = LinkSpeedOut(many=True, help_text="Of the links between its GPUs, as it measured them.")
     link_problem = serializers.CharField(help_text="Why they could not be measured.")
@@ -108,7 +115,7 @@ class NodeOut(serializers.ModelSerializer[Node]):
     class Meta:
         model = Node
         fields = [
-            *("id", "name", "state", "reason", "until", "state_since", "hostname", "cores", "memory_bytes"),
+            *("id", "name", "state", "internal_state", "reason", "until", "state_since", "hostname", "cores", "memory_bytes"),
             *(
                 "kind",
                 "market",
@@ -129,11 +136,22 @@ class NodeOut(serializers.ModelSerializer[Node]):
             ),
         ]
 
+    @extend_schema_field(serializers.ChoiceField(choices=NODE_STATES))
+    def get_state(self, node: Node) -> str:
+        return shown_node_state(node, self.context["now"])
+
+    @extend_schema_field(GpuOut(many=True))
+    def get_gpus(self, node: Node) -> Any:
+        gpus = GpuOut(node.gpus.all(), many=True).data
+        if is_silent(node, self.context["now"]):
+            return [{**gpu, "util": None, "memory_used_bytes": None} for gpu in gpus]
+        return gpus
+
     def get_reason(self, node: Node) -> str:
         return node.reason if self.context["request"].user.is_admin else node.public_reason
 
     def get_withdraw_in_s(self, node: Node) -> float | None:
-        return max(0.0, (node.withdraw_at - database_now()).total_seconds()) if node.withdraw_at else None
+        return max(0.0, (node.withdraw_at - self.context["now"]).total_seconds()) if node.withdraw_at else None
 
     def get_free_gpus(self, node: Any) -> int:
         """GPUs that no claim holds; only a ready node gives them away."""
@@ -179,7 +197,7 @@ class PriceIn(StrictSerializer):
 
 
 class NodeQuery(PageQuery):
-    state = ChoiceField(choices=[state.value for state in NodeState], required=False)
+    state = ChoiceField(choices=NODE_STATES, required=False)
     gpu = SearchText(max_length=100, required=False, help_text="A GPU model, as nodes name it.")
     text = SearchText(max_length=200, required=False, help_text="A part of the name, host or id.")
 
@@ -193,12 +211,9 @@ class NodesApi(APIView):
         """
         query = read_query(NodeQuery, request.query_params)
         filters = {name: query.pop(name, "") for name in ("text", "gpu", "state")}
+        now = database_now()
         return Response(
-            page(
-                matching(all_nodes(), **filters),
-                lambda node: NodeOut(node, context={"request": request}).data,
-                **query,
-            )
+            page(matching(all_nodes(), **filters, now=now), lambda node: _shown(request, node, now), **query)
         )
 
 
@@ -206,7 +221,11 @@ class NodeApi(APIView):
     @extend_schema(operation_id="nodes_retrieve", responses=NodeOut)
     def get(self, request: ApiRequest, node_id: str) -> Response:
         """One node."""
-        return Response(NodeOut(get_node(node_id), context={"request": request}).data)
+        return Response(_shown(request, get_node(node_id), database_now()))
+
+
+def _shown(request: ApiRequest, node: Node, now: datetime) -> Any:
+    return NodeOut(node, context={"request": request, "now": now}).data
 
 
 def _changed(
@@ -219,7 +238,7 @@ def _changed(
     body = takes(data=request.data)
     body.is_valid(raise_exception=True)
     change(node=get_node(node_id), actor=request.user, now=database_now(), **body.validated_data)
-    return Response(NodeOut(get_node(node_id), context={"request": request}).data)
+    return Response(_shown(request, get_node(node_id), database_now()))
 
 
 class DrainApi(AdminApi):

@@ -34,6 +34,8 @@ def progress_line(job: Mapping[str, Any]) -> Text:
         rate = progress["tokens_per_second"]
         parts.append(f"{rate:,.0f} tokens/s" if rate is not None else "")
         parts.append(f"{progress['eta_s']:.0f} s left" if progress["eta_s"] is not None else "")
+    if progress["silent_since"] is not None:
+        parts.append(f"nothing heard of it since {progress['silent_since']}")
     return Text("  ".join(part for part in parts if part))
 
 

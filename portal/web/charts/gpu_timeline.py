@@ -48,6 +48,7 @@ def lanes_chart(lanes: Sequence[Lane], *, since: datetime, now: datetime) -> Cha
     tops = _tops(lanes)
     placed = list(zip(tops, lanes, strict=True))
     held = [_held_bar(top, bar, since, now) for top, lane in placed for bar in lane.bars]
+    unheard = [_unheard_bar(top, bar, since, now) for top, lane in placed for bar in lane.bars if bar.heard_at]
     ahead = list(_expected_bars(placed, now))
     closed = [_closed_bar(top, lane, time, now) for top, lane in placed for time in lane.closed]
     until = min(max((bar.end for bar in (*ahead, *closed)), default=now), now + AHEAD)
@@ -58,6 +59,7 @@ def lanes_chart(lanes: Sequence[Lane], *, since: datetime, now: datetime) -> Cha
         summary=" ".join(_summary(lanes, since, now, until)),
         data=[
             *_traces("", held, {}),
+            *_traces(", not heard of", unheard, {"opacity": PALE}, {"pattern": {"shape": "/", "size": 5}}),
             *_traces(", expected", ahead, {"opacity": PALE}),
             *_starts(ahead),
             *_intervals(ahead),
@@ -79,9 +81,17 @@ def _tops(lanes: Sequence[Lane]) -> list[int]:
 
 
 def _held_bar(top: int, bar: Bar, since: datetime, now: datetime) -> DrawnBar:
-    held = duration(((bar.end or now) - bar.start).total_seconds())
-    text = f"{_name(bar)}, GPU {bar.gpu_index}, {held}"
-    return DrawnBar(top + bar.gpu_index, max(bar.start, since), bar.end or now, text, bar.job is not None)
+    """What a GPU did, as far as that is known: on a silent node, up to its last report."""
+    end = max(bar.start, bar.heard_at or bar.end or now)
+    text = f"{_name(bar)}, GPU {bar.gpu_index}, {duration((end - bar.start).total_seconds())}"
+    start = max(bar.start, since)
+    return DrawnBar(top + bar.gpu_index, start, max(start, end), text, bar.job is not None)
+
+
+def _unheard_bar(top: int, bar: Bar, since: datetime, now: datetime) -> DrawnBar:
+    heard_at = max(bar.start, bar.heard_at or bar.start)
+    text = f"{_name(bar)}, GPU {bar.gpu_index}: its node has not reported since {_second(heard_at)}"
+    return DrawnBar(top + bar.gpu_index, max(heard_at, since), now, text, bar.job is not None)
 
 
 def _expected_bars(placed: Sequence[tuple[int, Lane]], now: datetime) -> Iterator[DrawnBar]:
@@ -119,21 +129,30 @@ def _closed_bar(top: int, lane: Lane, time: ClosedTime, now: datetime) -> DrawnB
     return DrawnBar(middle, max(time.begins_at, now), time.ends_at, _why(time), lines=lane.gpus)
 
 
-def _traces(name: str, bars: Sequence[DrawnBar], more: dict[str, Any]) -> Iterator[Trace]:
+def _traces(
+    name: str, bars: Sequence[DrawnBar], more: dict[str, Any], marker: dict[str, Any] | None = None
+) -> Iterator[Trace]:
     own = [bar for bar in bars if bar.job]
     foreign = [bar for bar in bars if not bar.job]
     for whose, found, colour in (("jobs you may see", own, FIRST), ("other jobs", foreign, MUTED)):
         if found:
-            yield _trace(whose + name, found, colour, more)
+            yield _trace(whose + name, found, colour, more, marker)
 
 
-def _trace(name: str, bars: Sequence[DrawnBar], colour: str, more: dict[str, Any]) -> Trace:
+def _trace(
+    name: str,
+    bars: Sequence[DrawnBar],
+    colour: str,
+    more: dict[str, Any],
+    marker: dict[str, Any] | None = None,
+) -> Trace:
     trace: Trace = {
         "type": "bar", "orientation": "h", "name": name, "y": [bar.y for bar in bars],
         "base": [by_clock(bar.start) for bar in bars],
         "x": [_ms(bar.start, bar.end) for bar in bars],
         "hovertext": [bar.text for bar in bars],
-        "hoverinfo": "text", "marker": {"color": colour, "line": {"color": GAP, "width": 1}}, **more,
+        "hoverinfo": "text", **more,
+        "marker": {"color": colour, "line": {"color": GAP, "width": 1}, **(marker or {})},
     }  # fmt: skip
     if any(bar.lines > 1 for bar in bars):
         trace["width"] = [bar.lines for bar in bars]
@@ -244,6 +263,8 @@ def _with_interval(at: datetime, times: Times) -> str:
 def _row(lane: Lane, bar: Bar) -> tuple[str, ...]:
     until = f", expected until {_end(bar)}" if bar.ending else ""
     end = _second(bar.end) if bar.end else f"still allocated{until}"
+    if bar.heard_at:
+        end += f", not heard of since {_second(bar.heard_at)}"
     return lane.name, str(bar.gpu_index), _name(bar), _second(bar.start), end
 
 
@@ -275,6 +296,10 @@ def _summary(lanes: Sequence[Lane], since: datetime, now: datetime, until: datet
         f"Of the GPUs shown, {held} of {gpus} are allocated now;"
         f" over the last {duration(window)}, {percent(share)} of their time was allocated."
     )
+    unheard = sum(bar.heard_at is not None for bar in bars)
+    if unheard:
+        those = "1 of them" if unheard == 1 else f"{unheard} of them"
+        yield f"Nothing is heard of {those}: the time since the last report is hatched."
     yield from _ahead_in_words(lanes, duration((until - now).total_seconds()))
 
 

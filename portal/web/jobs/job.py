@@ -21,8 +21,11 @@ from portal.web.jobs.tabs import TABS
 from scheduler.errors import BadParameters
 from scheduler.models import Job
 from scheduler.selectors.analysis.failures import explained
+from scheduler.selectors.cluster.job_silence import job_silence
 from scheduler.selectors.cluster.preemptions import preempted
+from scheduler.selectors.figures.cost import costs_so_far, expected_cost
 from scheduler.selectors.figures.job import job_figures
+from scheduler.selectors.figures.promise import later_than_promised, promise_to_compare
 from scheduler.selectors.figures.start_forecasts import newest_forecast
 from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.jobs import cancellation, delivers, get_job, jobs_named_in, metrics
@@ -82,7 +85,7 @@ def job_tab(request: PageRequest, job_id: str, tab: str) -> HttpResponse:
 
 
 def _live(request: PageRequest, job: Job, now: datetime) -> dict[str, Any]:
-    figures = job_figures(job, now)
+    figures, cost = job_figures(job, now), costs_so_far([job], now).get(job.pk)
     cancelled = cancellation(job)
     because = cancelled.reason if cancelled and cancelled.reason not in (CANCELLED, CANCEL_ASKED) else ""
     return {
@@ -90,6 +93,11 @@ def _live(request: PageRequest, job: Job, now: datetime) -> dict[str, Any]:
         "figures": figures,
         "state": figures.state,
         "percent": figures.percent,
+        "silence": job_silence(job, now),
+        "late": later_than_promised(job, figures.ending, now),
+        "promised": promise_to_compare(job),
+        "spent": cost.spent.amount if cost else None,
+        "expected_cost": expected_cost(job, cost, figures.ending),
         "attempt": attempt_that_counts(list(job.attempts.all())),
         "final": job.state in TERMINAL,
         "explained": explained(job),

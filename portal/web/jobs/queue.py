@@ -17,6 +17,7 @@ from portal.web.charts.chart import Chart
 from portal.web.charts.gpu_timeline import AHEAD, lanes_chart
 from portal.web.common.partials import fragment, is_fragment
 from scheduler.models import Node
+from scheduler.selectors.cluster.availability import availability
 from scheduler.selectors.cluster.gpu_lanes import lanes, nodes_with_gpus
 from scheduler.selectors.cluster.preemptions import reservations
 from scheduler.selectors.cluster.queue import waiting_count, waiting_places
@@ -53,10 +54,11 @@ def queue(request: PageRequest) -> HttpResponse:
 
 def _waiting(request: PageRequest) -> dict[str, Any]:
     count = waiting_count()
-    page = Paginator(range(count), PAGE).get_page(request.GET.get("page"))
+    page, now = Paginator(range(count), PAGE).get_page(request.GET.get("page")), database_now()
     offset = PAGE * (page.number - 1)
-    places = waiting_places(request.user, offset=offset, limit=PAGE, now=database_now())
+    places = waiting_places(request.user, offset=offset, limit=PAGE, now=now)
     return {
+        "availability": availability(now),
         "page": page,
         "count": count,
         "places": places,

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from scheduler.core.spending import Spent
 from scheduler.models import Job
-from scheduler.selectors.figures.cost import job_costs
+from scheduler.selectors.figures.cost import JobCost, costs_so_far, expected_cost
 from scheduler.selectors.figures.job import JobFigures, job_figures
 from scheduler.selectors.figures.start_forecasts import Expected, newest_forecast
 from scheduler.states import TERMINAL
@@ -19,14 +18,17 @@ from scheduler.states import TERMINAL
 class JobRow:
     """A job with its figures and cost.
 
-    Until it has ended, the cost is the promised one. starts: the forecast of a job that waits, if there is
-    one. differs: the parameters in which it differs from the others of its array, where these are listed.
+    spent: what it cost so far; None where its GPUs have no price. expected_cost: what it will have cost in
+    all, of one that has not held a GPU yet as it was promised; None where its end is not known. starts: the
+    forecast of a job that waits, if there is one. differs: the parameters in which it differs from the others
+    of its array, where these are listed.
     """
 
     job: Job
     figures: JobFigures
     starts: Expected | None
-    cost: float | None
+    spent: float | None
+    expected_cost: float | None
     differs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -39,24 +41,20 @@ def rows_of(
 ) -> list[JobRow]:
     """Return the lines of jobs that were read by `for_lists`.
 
-    It takes two queries for what the ended ones cost. differs: by job, see `JobRow`.
+    It takes two queries for what they cost. differs: by job, see `JobRow`.
     """
     shown, found = list(jobs), differs or {}
-    costs = job_costs([job for job in shown if job.state in TERMINAL], now)
-    return [
-        JobRow(
-            job=job,
-            figures=job_figures(job, now),
-            starts=newest_forecast(job, now),
-            cost=_cost(job, costs.get(job.pk)),
-            differs=found.get(job.pk, {}),
-        )
-        for job in shown
-    ]
+    costs = costs_so_far(shown, now)
+    return [_row(job, costs.get(job.pk), found.get(job.pk, {}), now) for job in shown]
 
 
-def _cost(job: Job, spent: Spent | None) -> float | None:
-    """The cost; None where nodes have no price."""
-    if job.state in TERMINAL:
-        return spent.amount if spent else None
-    return promised.cost.value or None if (promised := job.promised) else None
+def _row(job: Job, cost: JobCost | None, differs: Mapping[str, Any], now: datetime) -> JobRow:
+    figures = job_figures(job, now)
+    return JobRow(
+        job=job,
+        figures=figures,
+        starts=newest_forecast(job, now),
+        spent=cost.spent.amount if cost else None,
+        expected_cost=expected_cost(job, cost, figures.ending),
+        differs=differs,
+    )

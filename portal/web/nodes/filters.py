@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from portal.web.common.form_base import SearchField
-from scheduler.states import NodeState
+from scheduler.selectors.silence import NODE_STATES
 
 
 class NodeFilters(forms.Form):
@@ -15,7 +15,7 @@ class NodeFilters(forms.Form):
 
     q = SearchField(required=False, max_length=200, label="Name, host or id")
     gpu = forms.ChoiceField(required=False, label="GPU type")
-    state = forms.ChoiceField(required=False, choices=[("", "all"), *((s.value, s.value) for s in NodeState)])
+    state = forms.ChoiceField(required=False, choices=[("", "all"), *((state, state) for state in NODE_STATES)])
 
     def __init__(self, *args: Any, gpus: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -22,6 +23,7 @@ from portal.web.common.partials import fragment, is_fragment
 from portal.web.nodes.filters import NodeFilters
 from scheduler.models import Node
 from scheduler.selectors.analysis.overview import nodes_by_state
+from scheduler.selectors.cluster.availability import availability
 from scheduler.selectors.cluster.capacity import load
 from scheduler.selectors.jobs import visible_jobs
 from scheduler.selectors.nodes import all_nodes, matching
@@ -45,29 +47,30 @@ def visible_live_jobs(user: User, nodes: Iterable[Node]) -> set[str]:
 @require_GET
 def node_list(request: PageRequest) -> HttpResponse:
     """One page of nodes under the cluster's load; for htmx the same page's rows alone."""
-    now = load(database_now())
-    filters = NodeFilters(request.GET, gpus=sorted(model["model"] for model in now))
+    now = database_now()
+    models = load(now)
+    filters = NodeFilters(request.GET, gpus=sorted(model["model"] for model in models))
     known = portal_catalogue()
-    unknown = [model["model"] for model in now if known.known_gpu(model["model"]) is None]
-    context: dict[str, Any] = {"filters": filters, "states": _states(), "unknown_gpus": unknown}
+    unknown = [model["model"] for model in models if known.known_gpu(model["model"]) is None]
+    context: dict[str, Any] = {"filters": filters, "states": _states(now), "unknown_gpus": unknown}
     if not filters.is_valid():
         return render(request, "nodes/list.html", context, status=400)
     chosen = filters.cleaned_data
-    found = matching(all_nodes(), text=chosen["q"], gpu=chosen["gpu"], state=chosen["state"])
+    found = matching(all_nodes(), text=chosen["q"], gpu=chosen["gpu"], state=chosen["state"], now=now)
     pages = Paginator(found, PAGE)
     if not filters.in_use:
         pages.count = context["states"][0][-1]  # all nodes, counted already
     page = pages.get_page(request.GET.get("page"))
-    context |= {"page": page, "load": now, "state": chosen["state"], "filtered": filters.in_use}
+    context |= {"page": page, "load": models, "availability": availability(now), "state": chosen["state"], "filtered": filters.in_use}
     context["visible"] = visible_live_jobs(request.user, page)
     if is_fragment(request):
         return fragment(request, "nodes/rows.html", context)
     return render(request, "nodes/list.html", context)
 
 
-def _states() -> list[tuple[str, str, int]]:
+def _states(now: datetime) -> list[tuple[str, str, int]]:
     """(value of the filter, label, nodes) for each link over the list."""
-    counted = nodes_by_state()
+    counted = nodes_by_state(now)
     return [("", "all", sum(counted.values())), *((s, s, n) for s, n in counted.items())]
 
 

@@ -24,7 +24,7 @@ from portal.accounts.time_zones import local, offset
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Node
 from scheduler.models.ids import ARRAY_ID, JOB_ID
-from scheduler.selectors import nodes
+from scheduler.selectors.silence import is_silent, shown_node_state
 from scheduler.states import WaitState
 from trainer.recipes import RECIPES, SFT
 
@@ -188,9 +188,15 @@ def lasting(moment: datetime) -> SafeString:
 
 
 @register.filter
-def silent_since(node: Node) -> datetime | None:
-    """Since when a ready node is given no starts, as nothing was heard of it."""
-    return nodes.silent_since(node, timezone.now())
+def node_state(node: Node) -> str:
+    """The state of a node as people see it: `silent` where work could be there, and nothing is heard."""
+    return shown_node_state(node, timezone.now())
+
+
+@register.filter
+def unheard(node: Node) -> bool:
+    """Whether nothing was heard of the node lately, so that no live figure of it is shown."""
+    return is_silent(node, timezone.now())
 
 
 @register.filter
@@ -266,6 +272,15 @@ def clock(moment: datetime) -> SafeString:
     here = local(moment)
     days = (here.date() - local(timezone.now()).date()).days
     text = f"{here:%H:%M}" if not days else f"{here:%a %H:%M}" if 0 < days < 7 else f"{here:%Y-%m-%d %H:%M}"
+    return format_html('<time datetime="{}">{}</time>', here.isoformat(), text)
+
+
+@register.filter
+def second(moment: datetime) -> SafeString:
+    """The same to the second, as in `14:32:05`, for what began a short time ago."""
+    here = local(moment)
+    today = here.date() == local(timezone.now()).date()
+    text = f"{here:%H:%M:%S}" if today else f"{here:%Y-%m-%d %H:%M}"
     return format_html('<time datetime="{}">{}</time>', here.isoformat(), text)
 
 

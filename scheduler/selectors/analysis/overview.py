@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Avg, Count, F
+from django.db.models import Avg, Case, Count, F, When
 
 from scheduler.models import Allocation, Epoch, Gpu, Job, Node
-from scheduler.states import JobState, NodeState
+from scheduler.selectors.silence import NODE_STATES, SILENT, silent_nodes
+from scheduler.states import JobState
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +26,13 @@ class Counts:
     last_tick_at: datetime | None
 
 
-def counts() -> Counts:
-    """How many of what, now."""
+def counts(now: datetime) -> Counts:
+    """How many of what, at present."""
     jobs = dict(Job.objects.values_list("state").annotate(n=Count("pk")).order_by())
     epoch = Epoch.objects.filter(pk=1).first()
     return Counts(
         jobs={state.value: jobs.get(state.value, 0) for state in JobState},
-        nodes=nodes_by_state(),
+        nodes=nodes_by_state(now),
         gpus=Gpu.present.count(),
         gpus_held=Allocation.objects.filter(released_at__isnull=True).count(),
         ticks=epoch.ticks if epoch else 0,
@@ -49,10 +51,13 @@ def completions() -> tuple[int, float]:
     return done["number"], done["number"] * done["mean"].total_seconds() if done["number"] else 0.0
 
 
-def nodes_by_state() -> dict[str, int]:
-    """How many nodes are in each state. One query."""
-    nodes = dict(Node.present.values_list("state").annotate(n=Count("pk")).order_by())
-    return {state.value: nodes.get(state.value, 0) for state in NodeState}
+def nodes_by_state(now: datetime) -> dict[str, int]:
+    """How many nodes people see in each state. One query."""
+    nodes: dict[str, int] = defaultdict(int)
+    rows = Node.present.annotate(is_silent=Case(When(silent_nodes(now), then=True), default=False))
+    for state, silent, number in rows.values_list("state", "is_silent").annotate(n=Count("pk")).order_by():
+        nodes[SILENT if silent else state] += number
+    return {state: nodes[state] for state in NODE_STATES}
 
 
 def waiting_jobs() -> int:

@@ -17,12 +17,13 @@ from scheduler.models import Allocation, Job, MaintenanceWindow, Node, StartFore
 from scheduler.selectors.figures.start_forecasts import Expected, expected
 from scheduler.selectors.figures.times import Ending, ending
 from scheduler.selectors.jobs import sees
+from scheduler.selectors.silence import heard_of_claims, is_silent, trusted_since
 from scheduler.states import JobState
 
 MAX_BARS = 2000
 JOB_COLUMNS = ("id", "name", "owner", "team")
 HELD_COLUMNS = (
-    "allocated_at", "released_at", "gpu__index", "gpu__node_id", "claim__attempt__ended_at",
+    "allocated_at", "released_at", "gpu__index", "gpu__node__last_seen_at", "claim__attempt__ended_at",
     "claim__attempt__progress", *(f"claim__attempt__job__{name}" for name in (*JOB_COLUMNS, "state")),
 )  # fmt: skip
 WAITING_COLUMNS = (
@@ -37,6 +38,7 @@ class Bar:
     """One GPU held by one job for a time.
 
     end: None while it is still held.
+    heard_at: when its node was last heard of, if that is silent: what the GPU does since is not known.
     ending: when that job is expected to end; None where nothing is known, and once it has.
     job: None where it is another user's.
     """
@@ -47,6 +49,7 @@ class Bar:
     end: datetime | None
     job: Job | None
     ending: Ending | None = None
+    heard_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,11 +99,13 @@ def lanes(
 ) -> list[Lane]:
     """Lanes of these nodes of `nodes_with_gpus`; four queries.
 
-    They have allocations from `since` on, and starts and windows that are expected before `until`.
+    They have allocations from `since` on, and starts and windows that are expected before `until`; on a
+    silent node none are expected.
     """
     shown = list(nodes)
     bars = _grouped(_held(user, shown, since, now))
-    waiting = _grouped(_waiting(user, now, until))
+    heard = {node.pk for node in shown if not is_silent(node, now)}
+    waiting = _grouped((node, bar) for node, bar in _waiting(user, now, until) if node in heard)
     closed = _grouped(_closed(shown, now, until))
     return [
         Lane(
@@ -128,19 +133,23 @@ def _held(user: User, nodes: Sequence[Node], since: datetime, now: datetime) -> 
         Allocation.objects.filter(
             Q(released_at__isnull=True) | Q(released_at__gte=since), gpu__node__in=nodes
         )
-        .select_related("gpu", "claim__attempt__job")
+        .select_related("gpu__node", "claim__attempt__job")
         .only(*HELD_COLUMNS)
+        .annotate(nodes_heard_at=heard_of_claims("claim__attempt__job"))
         .order_by("-allocated_at", "pk")[:MAX_BARS]
     )
     for row in rows:
-        attempt, job = row.claim.attempt, row.claim.attempt.job
+        attempt, job, node = row.claim.attempt, row.claim.attempt.job, row.gpu.node
+        live = row.released_at is None
+        quiet = row.nodes_heard_at is not None and row.nodes_heard_at < trusted_since(now)
         bar = Bar(
             node=row.gpu.node_id,
             gpu_index=row.gpu.index,
             start=row.allocated_at,
             end=row.released_at,
             job=job if sees(user, job) else None,
-            ending=None if row.released_at else ending(job, [attempt], now),
+            ending=ending(job, [attempt], now, silent=quiet) if live else None,
+            heard_at=node.last_seen_at if live and is_silent(node, now) else None,
         )
         yield row.gpu.node_id, bar
 

@@ -15,8 +15,11 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from knowledge.core.domain.cost import cost
 from scheduler.core.spending import Price, Spent, spent
 from scheduler.models import Allocation, Attempt, Job, NodePrice
+from scheduler.selectors.figures.times import Ending
+from scheduler.states import TERMINAL
 
 COLUMNS = (
     "claim__attempt__job_id", "claim__attempt__job__team_id", "claim__attempt__job__owner_id",
@@ -43,6 +46,19 @@ class GpuCost:
     node: str
     held_s: float
     spent: Spent
+    per_hour: float  # its price while it is held; 0 once it was released
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCost:
+    """What a job cost so far, and what an hour of the GPUs that it holds costs."""
+
+    spent: Spent
+    per_hour: float = 0.0
+
+    def in_all(self, left_s: float) -> float:
+        """What it will have cost if it goes on for so long where it is."""
+        return self.spent.amount + cost(left_s, self.per_hour)
 
 
 def gpu_costs(
@@ -66,6 +82,7 @@ def gpu_costs(
                 node=node,
                 held_s=max(0.0, (end - start).total_seconds()),
                 spent=spent(start, end, prices[node]),
+                per_hour=prices[node][-1].per_hour if released_at is None and prices[node] else 0.0,
             )
         )
     return costs
@@ -81,8 +98,29 @@ def job_costs(jobs: Iterable[KeyedJob], now: datetime) -> dict[str, Spent]:
 
     A job that held no priced GPU is left out.
     """
-    held = Allocation.objects.filter(claim__attempt__job__in=[job.pk for job in jobs])
-    return totals(gpu_costs(held, now), lambda one: one.job)
+    return {key: one.spent for key, one in costs_so_far(jobs, now).items()}
+
+
+def costs_so_far(jobs: Iterable[KeyedJob], now: datetime) -> dict[str, JobCost]:
+    """The same with the price of the GPUs that each job holds; two queries."""
+    held = gpu_costs(Allocation.objects.filter(claim__attempt__job__in=[job.pk for job in jobs]), now)
+    rates: dict[str, float] = defaultdict(float)
+    for one in held:
+        rates[one.job] += one.per_hour
+    spent = totals(held, lambda one: one.job)
+    return {key: JobCost(spent=amount, per_hour=rates[key]) for key, amount in spent.items()}
+
+
+def expected_cost(job: Job, cost: JobCost | None, ending: Ending | None) -> float | None:
+    """Return what the job will have cost in all, of one that has not held a GPU yet as it was promised.
+
+    None where its end or a price is not known, and once it has ended.
+    """
+    if cost is not None:
+        return cost.in_all(ending.left.value) if ending else None
+    if job.state in TERMINAL or any(attempt.ended_at is None for attempt in job.attempts.all()):
+        return None
+    return promised.cost.value or None if (promised := job.promised) else None
 
 
 def totals(costs: Iterable[GpuCost], by: Callable[[GpuCost], Key]) -> dict[Key, Spent]:

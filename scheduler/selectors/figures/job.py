@@ -10,18 +10,20 @@ from scheduler.selectors.figures import times, training
 from scheduler.selectors.figures.times import Ending
 from scheduler.selectors.figures.warnings import JobWarning, job_warnings, output_warnings
 from scheduler.selectors.public_states import shown_state
+from scheduler.selectors.silence import silent_since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFigures:
     """Figures as docs/figures.md defines them; None is unknown, or not shown now.
 
-    stage: what a running job does before it trains.
+    stage: what a running job does before it trains. silent_since: since when nothing is heard of it.
     output_warnings: of a job that succeeded, what is wrong with its output.
     """
 
     state: str
     since: datetime
+    silent_since: datetime | None
     stage: str
     ending: Ending | None
     warnings: tuple[JobWarning, ...]
@@ -51,21 +53,23 @@ class Elapsed:
 def job_figures(job: Job, now: datetime) -> JobFigures:
     """Return the job's figures by `now`.
 
-    It takes a query only where its attempts were not read with it.
+    It takes a query only where its attempts were not read with it. The job was read by `with_nodes_heard`.
     """
     attempts = list(job.attempts.all())
+    silent = silent_since(job, now)
     return JobFigures(
         state=shown_state(job),
         since=times.since(job),
+        silent_since=silent,
         stage=times.stage(job),
-        ending=times.ending(job, attempts, now),
+        ending=times.ending(job, attempts, now, silent=silent is not None),
         warnings=job_warnings(job, attempts),
         output_warnings=output_warnings(job, attempts),
         ended_at=job.ended_at,
         step=job.step,
         total_steps=job.total_steps,
         percent=training.percent(job),
-        tokens_per_second=training.speed(job, attempts),
+        tokens_per_second=training.speed(job, attempts, silent=silent is not None),
         loss=job.loss,
         peak_memory_bytes=training.peak_memory_bytes(attempts),
     )

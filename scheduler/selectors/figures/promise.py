@@ -15,9 +15,10 @@ from knowledge.core.domain.types import Interval, Option, Source
 from scheduler.core.remaining_time import corrected
 from scheduler.core.spending import Spent
 from scheduler.models import Attempt, Job, JobEvent
-from scheduler.selectors.figures.cost import hourly_price
-from scheduler.selectors.figures.times import duration_s
+from scheduler.selectors.figures.cost import JobCost, hourly_price
+from scheduler.selectors.figures.times import Ending, duration_s
 from scheduler.selectors.figures.training import attempt_that_counts
+from scheduler.selectors.silence import silent_since
 from scheduler.states import TERMINAL, JobEventKind, JobState
 
 COMPARED = ("duration_s", "tokens_per_second", "peak_memory_bytes", "cost")
@@ -85,25 +86,44 @@ def promise_to_compare(job: Job) -> Option | None:
     return None if promise is None or promise.source is Source.DEFAULT else promise
 
 
-def new_prediction(job: Job, spent: Spent | None, now: datetime) -> Option | None:
+def new_prediction(job: Job, cost: JobCost | None, now: datetime) -> Option | None:
     """Return the corrected promise of the attempt that counts.
 
     It knows the tokens, once they were counted, and what was measured, also while the job is paused or waits
-    again; it has a cost as the comparison does. None where neither has happened. None of an ended job, too:
-    its actual figures are known, and what would be predicted now is for the form to say, which has learnt
-    from it.
+    again; it has a cost as the comparison does. None where neither has happened, and while nothing is heard
+    of the job. None of an ended job, too: its actual figures are known, and what would be predicted now is
+    for the form to say, which has learnt from it.
     """
     attempts = list(job.attempts.all())
     counts = attempt_that_counts(attempts)
-    if counts is None or not counts.prediction or job.state in TERMINAL:
+    if counts is None or not counts.prediction or job.state in TERMINAL or silent_since(job, now):
         return None
     prediction, remaining = read_option(counts.prediction), counts.remaining
     if remaining is not None:
         heard_s = now.timestamp() if counts.ended_at is None else remaining.heard_at
         prediction = corrected(prediction, remaining, so_far_s=duration_s(attempts, now), now=heard_s)
-    if prediction.cost.value or not spent:
+    left = remaining.left(now.timestamp()) if remaining and counts.ended_at is None else None
+    if cost and left and remaining and remaining.pace.trained_s:
+        in_all = (cost.in_all(bound or 0.0) for bound in (left.value, left.low, left.high))
+        return replace(prediction, cost=Interval(*in_all))
+    if prediction.cost.value or not cost:
         return prediction
     return replace(prediction, cost=_at_its_price(prediction, counts, now))
+
+
+def later_than_promised(job: Job, ending: Ending | None, now: datetime) -> Interval | None:
+    """Return how long a job will run in all, in s, if that is surely longer than was promised.
+
+    The promise is that for its placement. It is surely longer where even the earliest end that is expected
+    lies beyond the latest promised one.
+    """
+    promise = promise_to_compare(job)
+    if promise is None or ending is None or promise.duration_s.high is None:
+        return None
+    so_far_s, left = duration_s(list(job.attempts.all()), now), ending.left
+    if so_far_s + (left.low or 0.0) <= promise.duration_s.high:
+        return None
+    return Interval(*(so_far_s + (bound or 0.0) for bound in (left.value, left.low, left.high)))
 
 
 def is_renewed(job: Job, events: Iterable[JobEvent] | None = None) -> bool:

@@ -6,7 +6,7 @@ People think in these: queued, running, paused and so on.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from scheduler.models import JobEvent
@@ -20,13 +20,14 @@ TELL_STATES = (JobEventKind.STATE, JobEventKind.SUBMITTED)
 class StateSpan:
     """A public state and how long it lasted, in seconds.
 
-    None for one that time does not end.
+    None for one that time does not end. ongoing: it goes on, so that its duration grows.
     """
 
     state: str
     began_at: datetime
     duration_s: float | None
     reason: str
+    ongoing: bool = False
 
 
 def stretches(events: Iterable[JobEvent], now: datetime) -> list[StateSpan]:
@@ -36,7 +37,8 @@ def stretches(events: Iterable[JobEvent], now: datetime) -> list[StateSpan]:
         if event.kind in TELL_STATES and (not changes or _shown(event) != _shown(changes[-1])):
             changes.append(event)
     ends = [following.at for following in changes[1:]] + [now]
-    return [_stretch(event, end) for event, end in zip(changes, ends, strict=True)]
+    spans = [_stretch(event, end) for event, end in zip(changes, ends, strict=True)]
+    return [*spans[:-1], *(replace(last, ongoing=last.duration_s is not None) for last in spans[-1:])]
 
 
 def _shown(event: JobEvent) -> str:

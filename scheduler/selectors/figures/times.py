@@ -67,12 +67,12 @@ def duration_s(attempts: Sequence[Attempt], now: datetime) -> float:
     return sum(max(0.0, attempt.lasted_s(now)) for attempt in attempts)
 
 
-def ending(job: Job, attempts: Sequence[Attempt], now: datetime) -> Ending | None:
+def ending(job: Job, attempts: Sequence[Attempt], now: datetime, *, silent: bool) -> Ending | None:
     """Return when a running job will end.
 
-    None for any other, and where nothing was promised or measured.
+    None for any other, for one of which nothing is heard, and where nothing was promised or measured.
     """
-    if job.state not in (JobState.STARTING, JobState.RUNNING):
+    if silent or job.state not in (JobState.STARTING, JobState.RUNNING):
         return None
     live = next((attempt for attempt in attempts if attempt.ended_at is None), None)
     left = live.remaining.left(now.timestamp()) if live and live.remaining else None

@@ -29,13 +29,14 @@ def percent(job: Job) -> int | None:
     return min(100, round(100 * job.step / job.total_steps)) if job.total_steps else None
 
 
-def speed(job: Job, attempts: Sequence[Attempt]) -> float | None:
+def speed(job: Job, attempts: Sequence[Attempt], *, silent: bool) -> float | None:
     """Return tokens per second.
 
-    They are those of now while it trains, and those of the attempt that counts once it has ended.
+    They are those of now while it trains and is heard of, and those of the attempt that counts once it has
+    ended.
     """
     if job.state == JobState.RUNNING:
-        return job.tokens_per_second
+        return None if silent else job.tokens_per_second
     counts = attempt_that_counts(attempts) if job.state in TERMINAL else None
     return counts.figures.tokens_per_s if counts else None
 

@@ -29,7 +29,7 @@ from scheduler.models import Allocation, Attempt, Checkpoint, Claim, Gpu, Job, N
 from scheduler.selectors.checkpoints import furthest
 from scheduler.selectors.cluster.sites import sites_of
 from scheduler.selectors.figures.promise import promised_elsewhere
-from scheduler.selectors.nodes import trusted_since
+from scheduler.selectors.silence import trusted_since
 from scheduler.services.jobs.preemptions import note_kept_idle
 from scheduler.services.jobs.terms.run_limits import stops_at
 from scheduler.services.jobs.transitions import Note, move_all

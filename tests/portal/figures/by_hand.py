@@ -194,6 +194,18 @@ class ByHand:
         total = sum(self._gpu_cost(node, one) for one in self.tries for node in one.gpus)
         return total or None
 
+    @property
+    def expected_cost(self) -> float | None:
+        """What it will have cost, if it holds its GPUs at their present prices as long as it still takes."""
+        if self.time_left_s is None or self.cost is None:
+            return None
+        now = [[price for _, where, price in self.story.prices if where == node][-1] for node in self.tries[-1].gpus]
+        return self.cost + sum(now) * self.time_left_s / 3600
+
+    @property
+    def promised_cost(self) -> float | None:
+        return (self.story.job.promise or {}).get("cost", {}).get("value")
+
     def _gpu_cost(self, node: str, one: Try) -> float:
         """In steps of a fortieth of a second, as all moments of a story are."""
         set_at = [(at, price) for at, where, price in self.story.prices if where == node]

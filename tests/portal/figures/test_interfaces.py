@@ -65,13 +65,14 @@ def check_rest(rest: dict[str, Any], message: ByHand) -> None:
     assert rest["progress"] == {
         "step": message.step, "total_steps": message.total_steps, "loss": message.loss,
         "tokens_per_second": message.tokens_per_second, "eta_s": about(message.time_left_s),
-        "end": rest["progress"]["end"],
+        "end": rest["progress"]["end"], "silent_since": None,
     }  # fmt: skip
     ends = [pages.datetime.fromisoformat(at) for at in (rest["progress"]["end"] or {}).values()]
     assert [end.timestamp() for end in ends] == about([end.timestamp() for end in message.ends])
     assert rest["warnings"] == []
     assert rest["figures"] == {
-        "waiting_s": about(message.waiting_s), "startup_s": about(message.startup_s),
+        # SQLite counts in days from 4714 BC on, in steps of 40 µs.
+        "waiting_s": about(message.waiting_s, abs=1e-4), "startup_s": about(message.startup_s),
         "duration_s": about(message.duration_s), "peak_memory_bytes": message.peak_memory_bytes,
     }  # fmt: skip
     assert rest["first_loss"] == (message.losses[0] if message.losses else None)
@@ -150,10 +151,20 @@ def check_page(browser: Client, story: Story, message: ByHand) -> None:
         bounds = f" {duration(left.low)} to {duration(left.high)}" if left else ""
         assert facts["Time left"] == duration(message.time_left_s) + bounds
         assert ("End" in facts) == (left is not None)
+    assert facts.get("Cost", "–") == cost_shown(message)
     on_page = [lines for lines in both_comparisons(message).values() if lines]
     for rows, lines in zip(pages.tables(page, "Figure Promised"), on_page, strict=True):
         check_comparison({row[0]: row for row in rows}, lines)
     check_stretches(page, message)
+
+
+def cost_shown(message: ByHand) -> str:
+    """What it cost so far and, where its end is known, in all; before its first GPU what was promised."""
+    if message.internal in FINAL or message.cost is None:
+        promised = None if message.tries or message.internal in FINAL else message.promised_cost
+        return f"about {number(promised)}" if promised else number(message.cost)
+    in_all = f", about {number(message.expected_cost)} in all" if message.expected_cost is not None else ""
+    return f"{number(message.cost)} so far{in_all}"
 
 
 def check_comparison(rows: dict[str, list[str]], lines: Lines) -> None:
@@ -170,7 +181,8 @@ def check_stretches(page: str, message: ByHand) -> None:
     part = page.partition('<ol class="stretches">')[2].partition("</ol>")[0]
     texts = [pages.plain(text) for text in part.split("</li>") if text.strip()]
     waits = [text.removeprefix("queued ") for text in texts if text.startswith("queued ")]
-    if len(waits) == 1:
+    assert ("since " in texts[-1]) == (message.internal not in FINAL and message.state != "cancelled")
+    if len(waits) == 1 and message.state != "queued":
         assert waits == [duration(message.waiting_s)]
     assert texts[-1].split()[0] == message.state
 
@@ -202,8 +214,7 @@ def check_lists(browser: Client, story: Story, message: ByHand) -> None:
         row = pages.table(page, "Job Model")[0]
         assert row[2] == message.state
         assert row[4] == left
-        if message.internal in FINAL:
-            assert row[5] == number(message.cost)
+        assert row[5] == cost_shown(message)
         assert f'aria-valuenow="{message.percent}"' in page or message.percent is None
         assert ("Next to finish" in page) == (path == "/" and message.time_left_s is not None)
     queue = browser.get("/queue/").content.decode()

@@ -5,11 +5,12 @@ The worked examples are in seconds, with a lease of 90.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scheduler.core.serving import LeaseTerms, Reachability, lost_before
+from scheduler.core.serving import LeaseTerms, Reachability, lost_at, lost_before
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TERMS = LeaseTerms(lease=timedelta(seconds=90), stops=timedelta(seconds=900))
@@ -67,6 +68,42 @@ def test_whose_silence_proves_what(
         TERMS, web=reachability(*web), nodes=reachability(*nodes), several=several, now=at(now)
     )
     assert found == (None if lost is None else at(lost))
+
+
+@pytest.mark.parametrize(
+    ("web", "nodes", "several", "now", "expected"),
+    [
+        pytest.param(STEADY[:8], (0,), False, 75, 90, id="one node, the web server serves"),
+        pytest.param((0, 10, 110), (0, 10), False, 115, 200, id="a whole lease after an absence"),
+        pytest.param((0, 10), (0, 10), False, 200, 290, id="at the earliest, while it is away"),
+        pytest.param(STEADY[:8], STEADY[:8], True, 75, 90, id="several, one is heard"),
+        pytest.param(STEADY[:8], (0, 10), True, 75, 900, id="several, none is heard"),
+        pytest.param((0, *STEADY[11:21]), (0,), True, 205, 1010, id="none is heard since an absence"),
+    ],
+)
+def test_when_a_silent_node_will_be_lost(
+    web: tuple[float, ...], nodes: tuple[float, ...], several: bool, now: float, expected: float
+) -> None:
+    """Of one last heard of at 0; a moment later `lost_before` agrees, and a moment before it does not."""
+    found = lost_at(
+        TERMS,
+        web=reachability(*web),
+        nodes=reachability(*nodes),
+        several=several,
+        heard_at=at(0),
+        now=at(now),
+    )
+    assert found == at(expected)
+    steady = reachability(*web) if at(now) - reachability(*web).heard_at <= TERMS.gap else reachability(now)
+    proof = reachability(*nodes)
+    if several and at(now) - proof.heard_at <= TERMS.gap:
+        proof = replace(proof, heard_at=found)
+    for later, is_lost in ((1, True), (-1, False)):
+        then = found + timedelta(seconds=later)
+        before = lost_before(
+            TERMS, web=replace(steady, heard_at=then), nodes=proof, several=several, now=then
+        )
+        assert (before is not None and before > at(0)) == is_lost
 
 
 def test_a_clock_that_steps_back_a_little_starts_no_new_period() -> None:

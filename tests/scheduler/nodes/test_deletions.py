@@ -50,7 +50,7 @@ def test_a_removed_node_is_in_no_list_and_no_offer_and_its_token_is_worthless() 
     assert not nodes_with_gpus().exists()
     assert load(timezone.now()) == []
     assert inventory().pools == ()
-    assert (counts().gpus, sum(counts().nodes.values())) == (0, 0)
+    assert (counts(database_now()).gpus, sum(counts(database_now()).nodes.values())) == (0, 0)
     with pytest.raises(NotFound):
         get_node(node.node_id)
     assert node_by_token(node.token) is None

@@ -8,7 +8,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from portal.api.jobs.figures import ComparedOut, CostOut, FiguresOut
+from portal.api.jobs.figures import ComparedOut, CostOut, FiguresOut, SilenceOut
 from portal.api.jobs.read_values import JobReadingOut
 from portal.api.jobs.resources.attempts import AttemptOut
 from portal.api.jobs.resources.brief import JobBrief
@@ -20,6 +20,7 @@ from portal.api.jobs.resources.promises import (
 from scheduler.models import Job, JobDependency
 from scheduler.selectors.analysis.failures import kept_causes
 from scheduler.selectors.analysis.readings import own_reading
+from scheduler.selectors.cluster.job_silence import job_silence
 from scheduler.selectors.dependencies import dependencies_of
 from scheduler.selectors.figures.cost import costs_of_job, totals
 from scheduler.selectors.figures.job import elapsed, first_loss
@@ -57,6 +58,9 @@ class JobOut(JobBrief):
     """Everything about one job."""
 
     figures = serializers.SerializerMethodField()
+    silence = serializers.SerializerMethodField(
+        help_text="What follows where nothing is heard of one of its nodes; null while all are heard of."
+    )
     params = serializers.SerializerMethodField()
     promise = serializers.SerializerMethodField()
     attempts = serializers.SerializerMethodField()
@@ -86,6 +90,7 @@ class JobOut(JobBrief):
                 "deleted_files",
                 "read",
                 "figures",
+                "silence",
                 "first_loss",
                 "cost",
                 "comparison",
@@ -108,6 +113,11 @@ class JobOut(JobBrief):
     def get_figures(self, job: Job) -> Any:
         times = asdict(elapsed(job, self.context["now"]))
         return FiguresOut({**times, "peak_memory_bytes": self.shown.peak_memory_bytes}).data
+
+    @extend_schema_field(SilenceOut(allow_null=True))
+    def get_silence(self, job: Job) -> Any:
+        silence = job_silence(job, self.context["now"])
+        return SilenceOut(silence).data if silence else None
 
     def get_first_loss(self, job: Job) -> float | None:
         return first_loss(job)

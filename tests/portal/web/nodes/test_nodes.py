@@ -38,7 +38,7 @@ def test_a_node_that_gets_no_starts_since_it_fell_silent_says_so(browser: Client
     then = timezone.now() - timedelta(seconds=settings.NODE_SUSPECT_S + 5)
     Node.objects.filter(pk=silent.node_id).update(last_seen_at=then)
     for path in ("/nodes/", f"/nodes/{silent.node_id}/"):
-        assert page(browser, path).count('state-lost">silent</span>') == 1
+        assert page(browser, path).count('state-silent">silent</span>') == 1
     assert "silent</span>" not in page(browser, f"/nodes/{heard.node_id}/")
     assert " on ready nodes" in page(browser, "/nodes/")
 
