@@ -20,8 +20,8 @@ from scheduler.loop.budget import TickBudget
 from scheduler.loop.options.option_cache import options_kept_for
 from scheduler.models import Allocation, Epoch, Job, PendingGpu, PendingStart
 from scheduler.selectors.checkpoints import only_nodes
-from scheduler.selectors.silence import trusted_since
 from scheduler.selectors.policy import chosen_at
+from scheduler.selectors.silence import trusted_since
 from scheduler.services.jobs.hand_over import explain_pending, gpu_ids, let_lapse
 from scheduler.services.jobs.starts import (
     OF_A_START,

@@ -18,7 +18,11 @@ from scheduler.states import JobState, NodeState
 # already that no work goes there.
 SILENT = "silent"
 MAY_BE_SILENT = (NodeState.READY, NodeState.DRAINING)
-NODE_STATES = (NodeState.READY.value, SILENT, *(state.value for state in NodeState if state != NodeState.READY))
+NODE_STATES = (
+    NodeState.READY.value,
+    SILENT,
+    *(state.value for state in NodeState if state != NodeState.READY),
+)
 
 
 def trusted_since(now: datetime) -> datetime:
@@ -55,7 +59,9 @@ def heard_of_claims(attempts: str) -> Subquery:
     attempts: the field of the outer rows that holds the attempt's job.
     """
     live = Claim.objects.filter(attempt__job=OuterRef(attempts), attempt__ended_at__isnull=True)
-    return Subquery(live.order_by().values("attempt__job").annotate(at=Min("node__last_seen_at")).values("at"))
+    return Subquery(
+        live.order_by().values("attempt__job").annotate(at=Min("node__last_seen_at")).values("at")
+    )
 
 
 def with_nodes_heard(jobs: QuerySet[Job]) -> QuerySet[Job]:

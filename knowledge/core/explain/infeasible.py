@@ -39,8 +39,8 @@ def why_nothing_fits(request: Request, bound: Mapping[str, Any], space: SearchSp
     if fits(request, bound, space):
         return f"By physics this may fit, but hardly any similar run did. {help_of}"
     return (
-        f"With {bound['method']} this needs about {needed / GIB:.1f} GiB on each GPU at least, and the largest"
-        f" registered GPU has {largest / GIB:.1f} GiB. {help_of}"
+        f"With {bound['method']} this needs about {needed / GIB:.1f} GiB on each GPU at least, and the"
+        f" largest registered GPU has {largest / GIB:.1f} GiB. {help_of}"
     )
 
 

@@ -33,7 +33,8 @@ class LogFacts:
     """Facts besides the log; all of them may be unknown.
 
     left_s: what the portal itself expects, which goes before the log. silent_s: since the last word of a
-    training that runs.
+    training that runs. unheard_s: since its node was last heard of, if that is silent: what the log says is
+    then no more than what was known last.
     """
 
     state: str = ""
@@ -41,6 +42,7 @@ class LogFacts:
     explanation: Explanation | None = None
     left_s: float | None = None
     silent_s: float | None = None
+    unheard_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +146,8 @@ def _end(log: LogFigures, facts: LogFacts) -> _Answer:
         return f"It has ended: it {_now(facts.state)}.", [log.last] if log.last else []
     at = log.furthest
     lines = [at.line] if at else []
+    if facts.unheard_s is not None:
+        return f"{_unheard(facts.unheard_s)} so its end is not known.", lines
     if facts.left_s is not None:
         return f"It should end in {rough_time(facts.left_s)}.", lines
     if (left := log.remaining_s) is not None:
@@ -154,7 +158,11 @@ def _end(log: LogFigures, facts: LogFacts) -> _Answer:
     return f"The log does not tell {lacks}, so its end is not known.", lines
 
 
-def _fast(log: LogFigures, _: LogFacts) -> _Answer:
+def _unheard(seconds: float) -> str:
+    return f"Nothing was heard of its node for {rough_time(seconds)},"
+
+
+def _fast(log: LogFigures, facts: LogFacts) -> _Answer:
     rate, tokens = log.steps_per_s or log.counts_per_s, log.tokens_per_s
     rates = []
     if tokens and tokens.tokens_per_s:
@@ -165,6 +173,8 @@ def _fast(log: LogFigures, _: LogFacts) -> _Answer:
     at = tokens or (log.furthest if rate else None)
     if not rates or at is None:
         return "No line of the log tells how fast it is.", []
+    if facts.unheard_s is not None:
+        return f"{_unheard(facts.unheard_s)} before that it made {', '.join(rates)}.", [at.line]
     return f"It makes {', '.join(rates)}.", [at.line]
 
 

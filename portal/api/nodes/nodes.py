@@ -98,7 +98,7 @@ class NodeOut(serializers.ModelSerializer[Node]):
         help_text="Null as `util` and `memory_used_bytes` while nothing is heard of the node."
     )
     state = serializers.SerializerMethodField(
-        help_text="The state as people see it; `silent`: ready or draining, and nothing was heard of it lately."
+        help_text="As people see it; `silent`: ready or draining, and nothing was heard of it lately."
     )
     internal_state = serializers.CharField(source="state")
     speed_tests = SpeedTestOut(many=True, help_text="What it measured by itself while it was idle.")
@@ -115,7 +115,18 @@ class NodeOut(serializers.ModelSerializer[Node]):
     class Meta:
         model = Node
         fields = [
-            *("id", "name", "state", "internal_state", "reason", "until", "state_since", "hostname", "cores", "memory_bytes"),
+            *(
+                "id",
+                "name",
+                "state",
+                "internal_state",
+                "reason",
+                "until",
+                "state_since",
+                "hostname",
+                "cores",
+                "memory_bytes",
+            ),
             *(
                 "kind",
                 "market",
@@ -151,7 +162,9 @@ class NodeOut(serializers.ModelSerializer[Node]):
         return node.reason if self.context["request"].user.is_admin else node.public_reason
 
     def get_withdraw_in_s(self, node: Node) -> float | None:
-        return max(0.0, (node.withdraw_at - self.context["now"]).total_seconds()) if node.withdraw_at else None
+        return (
+            max(0.0, (node.withdraw_at - self.context["now"]).total_seconds()) if node.withdraw_at else None
+        )
 
     def get_free_gpus(self, node: Any) -> int:
         """GPUs that no claim holds; only a ready node gives them away."""

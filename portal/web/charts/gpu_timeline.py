@@ -48,7 +48,9 @@ def lanes_chart(lanes: Sequence[Lane], *, since: datetime, now: datetime) -> Cha
     tops = _tops(lanes)
     placed = list(zip(tops, lanes, strict=True))
     held = [_held_bar(top, bar, since, now) for top, lane in placed for bar in lane.bars]
-    unheard = [_unheard_bar(top, bar, since, now) for top, lane in placed for bar in lane.bars if bar.heard_at]
+    unheard = [
+        _unheard_bar(top, bar, since, now) for top, lane in placed for bar in lane.bars if bar.heard_at
+    ]
     ahead = list(_expected_bars(placed, now))
     closed = [_closed_bar(top, lane, time, now) for top, lane in placed for time in lane.closed]
     until = min(max((bar.end for bar in (*ahead, *closed)), default=now), now + AHEAD)

@@ -15,7 +15,9 @@ class NodeFilters(forms.Form):
 
     q = SearchField(required=False, max_length=200, label="Name, host or id")
     gpu = forms.ChoiceField(required=False, label="GPU type")
-    state = forms.ChoiceField(required=False, choices=[("", "all"), *((state, state) for state in NODE_STATES)])
+    state = forms.ChoiceField(
+        required=False, choices=[("", "all"), *((state, state) for state in NODE_STATES)]
+    )
 
     def __init__(self, *args: Any, gpus: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -61,7 +61,13 @@ def node_list(request: PageRequest) -> HttpResponse:
     if not filters.in_use:
         pages.count = context["states"][0][-1]  # all nodes, counted already
     page = pages.get_page(request.GET.get("page"))
-    context |= {"page": page, "load": models, "availability": availability(now), "state": chosen["state"], "filtered": filters.in_use}
+    context |= {
+        "page": page,
+        "load": models,
+        "availability": availability(now),
+        "state": chosen["state"],
+        "filtered": filters.in_use,
+    }
     context["visible"] = visible_live_jobs(request.user, page)
     if is_fragment(request):
         return fragment(request, "nodes/rows.html", context)

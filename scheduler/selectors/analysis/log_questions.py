@@ -46,6 +46,7 @@ def ask_log(job: Job, question: str, now: datetime) -> LogAnswer:
         explanation=explained(job),
         left_s=figures.time_left_s,
         silent_s=_silent_s(job, attempt, now),
+        unheard_s=(now - figures.silent_since).total_seconds() if figures.silent_since else None,
     )
     excerpt = excerpt_of(attempt) if attempt else NOTHING
     return ask(question, read_figures(excerpt.lines), facts, note=excerpt.note)

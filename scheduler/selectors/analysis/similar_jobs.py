@@ -86,7 +86,7 @@ class LikeJobs:
 
     @property
     def took_s(self) -> tuple[int, float, float] | None:
-        """How many that had as much to do succeeded, with their shortest and longest duration, from two on."""
+        """How many with as much to do succeeded, with their shortest and longest duration, from two on."""
         ended = [one for one in self.jobs if one.job.state == JobState.SUCCEEDED and one.as_long]
         took = [one.duration_s for one in ended if one.duration_s]
         return (len(took), min(took), max(took)) if len(took) > 1 else None

@@ -199,7 +199,10 @@ class ByHand:
         """What it will have cost, if it holds its GPUs at their present prices as long as it still takes."""
         if self.time_left_s is None or self.cost is None:
             return None
-        now = [[price for _, where, price in self.story.prices if where == node][-1] for node in self.tries[-1].gpus]
+        now = [
+            [price for _, where, price in self.story.prices if where == node][-1]
+            for node in self.tries[-1].gpus
+        ]
         return self.cost + sum(now) * self.time_left_s / 3600
 
     @property

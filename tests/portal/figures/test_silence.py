@@ -265,9 +265,7 @@ def test_the_portals_own_absence_counts_as_nobodys_silence(
     assert 'id="silence"' not in job_page(browser, job)
 
 
-def test_all_nodes_silent_is_told_where_people_wait(
-    served: Served, browser: Client, person: User
-) -> None:
+def test_all_nodes_silent_is_told_where_people_wait(served: Served, browser: Client, person: User) -> None:
     for name in ("one", "two"):
         world.fake_node(name=name, slots=1)
     away = Node.objects.get(name="two")
@@ -276,7 +274,9 @@ def test_all_nodes_silent_is_told_where_people_wait(
     assert 'id="availability"' not in client_part(browser, "/queue/")
     last = served.now
     served.passes(200)
-    words = f"Nothing can start: 1 of 2 nodes silent since {hour(last)} ( one ), 1 drained (memory is replaced)."
+    words = (
+        f"Nothing can start: 1 of 2 nodes silent since {hour(last)} ( one ), 1 drained (memory is replaced)."
+    )
     assert words in plain(client_part(browser, "/queue/"))
     assert 'id="availability"' not in client_part(browser, "/")  # of administrators' news
     User.objects.filter(pk=person.pk).update(is_staff=True)

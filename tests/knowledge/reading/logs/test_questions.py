@@ -224,6 +224,17 @@ def test_a_silence_of_ten_times_the_usual_one_is_told() -> None:
     assert "silent" not in asked("How far is it?", even, silent_s=190.0).text
 
 
+def test_of_a_node_that_is_not_heard_of_nothing_is_told_as_if_it_were_so_now() -> None:
+    even = steady([*range(0, 400, 20)])
+    assert "should end in" in asked("when does it end", even).text
+    for known in ({}, {"left_s": 60.0}):
+        told = asked("when does it end", even, unheard_s=600.0, **known).text
+        assert told == "Nothing was heard of its node for 10 min, so its end is not known."
+    assert asked("how fast is it", even).text.startswith("It makes ")
+    told = asked("how fast is it", even, unheard_s=600.0).text
+    assert told.startswith("Nothing was heard of its node for 10 min, before that it made ")
+
+
 def test_what_the_portal_knows_goes_before_the_log() -> None:
     assert "2 h" in asked("when does it end", BARS, left_s=7200.0).text
     assert asked("when does it end", BARS, state="failed", ended=True).text == "It has ended: it has failed."

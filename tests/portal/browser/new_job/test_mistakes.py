@@ -50,6 +50,24 @@ def test_a_value_is_refused_at_its_field_before_the_form_is_sent(page: Any) -> N
     expect(rate).not_to_have_attribute("aria-invalid", "true")
 
 
+def test_a_recommendation_of_other_values_fades_while_one_types(page: Any) -> None:
+    """It is asked for once the keys rest, though the field keeps the focus."""
+    from playwright.sync_api import expect
+
+    world.fake_node()
+    recommendation = begin_job(page)
+    recommended = page.locator("#recommended")
+    expect(recommended).not_to_have_attribute("data-stale", "")
+    page.route("**/jobs/new/advice/**", lambda route: None)  # the answer is on its way
+    page.get_by_label("Base model").press_sequentially("x")
+    expect(recommended).to_have_attribute("data-stale", "")
+    page.unroute("**/jobs/new/advice/**")
+    page.get_by_label("Base model").press_sequentially("y")
+    expect(page.get_by_label("Base model")).to_be_focused()
+    expect(recommended).not_to_have_attribute("data-stale", "")
+    expect(recommendation.get_by_text("Peak memory per GPU")).to_be_hidden()
+
+
 def test_a_file_that_is_too_large_is_not_even_sent(page: Any, settings: Any) -> None:
     from playwright.sync_api import expect
 
