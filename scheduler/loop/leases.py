@@ -68,7 +68,8 @@ def last_heard(epoch: Epoch, now: datetime) -> LastHeard:
     beat_at = WebBeat.objects.aggregate(at=Max("at"))["at"]
     nodes_at = found["heard_at"] or beat_at or now
     web_at, gap = max(beat_at or nodes_at, nodes_at), lease_terms().gap
-    web, nodes = way_in(epoch, "web", web_at).heard(web_at, gap), way_in(epoch, "nodes", nodes_at).heard(nodes_at, gap)
+    web = way_in(epoch, "web", web_at).heard(web_at, gap)
+    nodes = way_in(epoch, "nodes", nodes_at).heard(nodes_at, gap)
     if found["known"] < 2:  # when a second one joins, the silence of the first has proved something all along
         nodes = web
     for name, found_open in (("web", web), ("nodes", nodes)):
