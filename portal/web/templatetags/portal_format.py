@@ -188,6 +188,12 @@ def lasting(moment: datetime) -> SafeString:
 
 
 @register.filter
+def phrase(sentence: str) -> str:
+    """A sentence as it stands within another one, without its full stop."""
+    return sentence.rstrip(".")
+
+
+@register.filter
 def node_state(node: Node) -> str:
     """The state of a node as people see it: `silent` where work could be there, and nothing is heard."""
     return shown_node_state(node, timezone.now())
