@@ -13,10 +13,11 @@ from typing import Any
 from trainer.strict_json import is_number
 
 NAMED = ("base_model", "method", "dataset", "optimizer", "precision")
-WORK = ("rows", "epochs", "steps")  # how much there is to do: durations of jobs that differ here say nothing
-DOUBLINGS = ("tokens_per_sample", "effective_batch_size", "number_gpus", *WORK)
+DOUBLINGS = ("tokens_per_sample", "effective_batch_size", "number_gpus")
 HALF_DECADES = ("learning_rate",)
-PLACE = ("gpu_model",)  # told where it differs, and no part of how alike jobs are
+# Told where they differ, and no part of how alike jobs are, which is what they train: how much there is to
+# do, and where. Durations of jobs that differ in them say nothing of each other.
+WORK, PLACE = ("rows", "epochs", "steps"), ("gpu_model",)
 SIMILAR = 0.5  # from here on a job is offered
 NEIGHBOUR, MOST_SIMILAR, FEWEST_NEIGHBOURS = 0.8, 5, 2
 Facts = Mapping[str, Any]
@@ -54,7 +55,7 @@ def differences(job: Facts, other: Facts) -> list[tuple[str, Any, Any]]:
     """The properties that both state and that differ, with the other's value last."""
     return [
         (name, job[name], other[name])
-        for name in (*NAMED, *PLACE, *DOUBLINGS, *HALF_DECADES)
+        for name in (*NAMED, *PLACE, *WORK, *DOUBLINGS, *HALF_DECADES)
         if job.get(name) and other.get(name) and not _same(job[name], other[name])
     ]
 

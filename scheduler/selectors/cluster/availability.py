@@ -12,6 +12,7 @@ from scheduler.states import NodeState
 
 TOGETHER = timedelta(minutes=1)  # nodes that fell silent within it fell silent at one time
 NAMED = 3
+COLUMNS = ("name", "state", "reason", "block_kind", "last_seen_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ class Availability:
 def availability(now: datetime) -> Availability:
     """The nodes as they are; one query."""
     found: dict[str, list[Node]] = {state: [] for state in NODE_STATES}
-    for node in Node.present.order_by("last_seen_at", "name"):
+    for node in Node.present.only(*COLUMNS).order_by("last_seen_at", "name"):
         found[shown_node_state(node, now)].append(node)
     ready = len(found.pop(NodeState.READY))
     away = {state: nodes for state, nodes in found.items() if nodes}
