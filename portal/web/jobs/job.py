@@ -23,7 +23,7 @@ from scheduler.models import Job
 from scheduler.selectors.analysis.failures import explained
 from scheduler.selectors.cluster.job_silence import job_silence
 from scheduler.selectors.cluster.preemptions import preempted
-from scheduler.selectors.figures.cost import costs_so_far, expected_cost
+from scheduler.selectors.figures.cost import cost_so_far, expected_cost
 from scheduler.selectors.figures.job import job_figures
 from scheduler.selectors.figures.promise import later_than_promised, promise_to_compare
 from scheduler.selectors.figures.start_forecasts import newest_forecast
@@ -85,7 +85,7 @@ def job_tab(request: PageRequest, job_id: str, tab: str) -> HttpResponse:
 
 
 def _live(request: PageRequest, job: Job, now: datetime) -> dict[str, Any]:
-    figures, cost = job_figures(job, now), costs_so_far([job], now).get(job.pk)
+    figures, cost = job_figures(job, now), cost_so_far(job, now)
     cancelled = cancellation(job)
     because = cancelled.reason if cancelled and cancelled.reason not in (CANCELLED, CANCEL_ASKED) else ""
     return {

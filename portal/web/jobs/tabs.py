@@ -23,7 +23,7 @@ from scheduler.selectors.analysis.similar_jobs import LikeJobs, facts_of_job, si
 from scheduler.selectors.checkpoints import of_job
 from scheduler.selectors.decisions import decisions_of, explain
 from scheduler.selectors.dependencies import dependencies_of
-from scheduler.selectors.figures.cost import costs_so_far
+from scheduler.selectors.figures.cost import cost_so_far
 from scheduler.selectors.figures.promise import (
     comparison,
     comparison_with_submission,
@@ -60,7 +60,7 @@ class Tab:
 
 def _overview(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
     attempt = attempt_that_counts(list(job.attempts.all()))
-    cost = costs_so_far([job], now).get(job.pk)
+    cost = cost_so_far(job, now)
     spent = cost.spent if cost else None
     prediction = new_prediction(job, cost, now)
     happened = list(events(job).filter(kind__in=(*TELL_STATES, JobEventKind.CHANGED)))

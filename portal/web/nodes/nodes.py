@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -22,11 +21,11 @@ from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.partials import fragment, is_fragment
 from portal.web.nodes.filters import NodeFilters
 from scheduler.models import Node
-from scheduler.selectors.analysis.overview import nodes_by_state
-from scheduler.selectors.cluster.availability import availability
+from scheduler.selectors.cluster.availability import Availability, availability
 from scheduler.selectors.cluster.capacity import load
 from scheduler.selectors.jobs import visible_jobs
 from scheduler.selectors.nodes import all_nodes, matching
+from scheduler.selectors.silence import NODE_STATES
 from scheduler.services.nodes.register import create_join_token
 
 log = logging.getLogger(__name__)
@@ -48,11 +47,11 @@ def visible_live_jobs(user: User, nodes: Iterable[Node]) -> set[str]:
 def node_list(request: PageRequest) -> HttpResponse:
     """One page of nodes under the cluster's load; for htmx the same page's rows alone."""
     now = database_now()
-    models = load(now)
+    models, available = load(now), availability(now)
     filters = NodeFilters(request.GET, gpus=sorted(model["model"] for model in models))
     known = portal_catalogue()
     unknown = [model["model"] for model in models if known.known_gpu(model["model"]) is None]
-    context: dict[str, Any] = {"filters": filters, "states": _states(now), "unknown_gpus": unknown}
+    context: dict[str, Any] = {"filters": filters, "states": _states(available), "unknown_gpus": unknown}
     if not filters.is_valid():
         return render(request, "nodes/list.html", context, status=400)
     chosen = filters.cleaned_data
@@ -64,7 +63,7 @@ def node_list(request: PageRequest) -> HttpResponse:
     context |= {
         "page": page,
         "load": models,
-        "availability": availability(now),
+        "availability": available,
         "state": chosen["state"],
         "filtered": filters.in_use,
     }
@@ -74,10 +73,9 @@ def node_list(request: PageRequest) -> HttpResponse:
     return render(request, "nodes/list.html", context)
 
 
-def _states(now: datetime) -> list[tuple[str, str, int]]:
+def _states(found: Availability) -> list[tuple[str, str, int]]:
     """(value of the filter, label, nodes) for each link over the list."""
-    counted = nodes_by_state(now)
-    return [("", "all", sum(counted.values())), *((s, s, n) for s, n in counted.items())]
+    return [("", "all", found.nodes), *((state, state, found.count(state)) for state in NODE_STATES)]
 
 
 @login_required

@@ -30,6 +30,10 @@ class Availability:
     def silent(self) -> Sequence[Node]:
         return self.away.get(SILENT, ())
 
+    def count(self, state: str) -> int:
+        """How many nodes people see in a state."""
+        return self.ready if state == NodeState.READY else len(self.away.get(state, ()))
+
     @property
     def named(self) -> Sequence[Node]:
         """The silent nodes, where they are few enough to be named."""

@@ -6,11 +6,11 @@ Each GPU counts from its allocation to its release, at the prices that held mean
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import fsum
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -68,7 +68,11 @@ def gpu_costs(
 
     It counts from `since` on if that is given.
     """
-    rows = list(allocations.order_by("pk").values_list(*COLUMNS))
+    return _costs_of(list(allocations.order_by("pk").values_list(*COLUMNS)), now, since)
+
+
+def _costs_of(rows: Sequence[tuple[Any, ...]], now: datetime, since: datetime | None = None) -> list[GpuCost]:
+    """The same of rows of COLUMNS, in one query."""
     prices = _prices({node for *_, node, _, _ in rows})
     costs = []
     for job, team, owner, attempt, node, allocated_at, released_at in rows:
@@ -103,7 +107,37 @@ def job_costs(jobs: Iterable[KeyedJob], now: datetime) -> dict[str, Spent]:
 
 def costs_so_far(jobs: Iterable[KeyedJob], now: datetime) -> dict[str, JobCost]:
     """The same with the price of the GPUs that each job holds; two queries."""
-    held = gpu_costs(Allocation.objects.filter(claim__attempt__job__in=[job.pk for job in jobs]), now)
+    return _by_job(
+        gpu_costs(Allocation.objects.filter(claim__attempt__job__in=[job.pk for job in jobs]), now)
+    )
+
+
+def cost_so_far(job: Job, now: datetime) -> JobCost | None:
+    """Return the same of one job that was read by `get_job`; None where no GPU had a price.
+
+    It takes one query, and none where it was asked at the same moment before.
+    """
+    kept: dict[datetime, JobCost | None] = job.__dict__.setdefault("_cost_so_far", {})
+    if now not in kept:
+        rows = [
+            (
+                job.pk,
+                job.team_id,
+                job.owner_id,
+                attempt.pk,
+                held.gpu.node_id,
+                held.allocated_at,
+                held.released_at,
+            )
+            for attempt in job.attempts.all()
+            for claim in attempt.claims.all()
+            for held in claim.allocations.all()
+        ]
+        kept[now] = _by_job(_costs_of(rows, now)).get(job.pk) if rows else None
+    return kept[now]
+
+
+def _by_job(held: Sequence[GpuCost]) -> dict[str, JobCost]:
     rates: dict[str, float] = defaultdict(float)
     for one in held:
         rates[one.job] += one.per_hour

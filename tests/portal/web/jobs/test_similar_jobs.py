@@ -69,7 +69,7 @@ def test_jobs_that_had_more_to_do_differ_and_their_durations_are_not_summed_up(
     assert "had as much to do" not in page
     same = browser.get(f"/jobs/{second.pk}/?tab=parameters").content.decode()
     assert "had as much to do" not in same  # one alone is no span
-    asked = {"model": longer.model, "training_file": file.pk, "param_epochs": "2"}
+    asked = {"model": longer.model, "training_file": file.pk, "params-epochs": "2"}
     new = browser.get("/jobs/new/advice/", asked).content.decode()
     assert "Epochs 4 instead of 2" in new
     assert "had as much to do" not in new
