@@ -28,6 +28,7 @@ class Kind(NamedTuple):
     lasts: tuple[float, float]
     how: Callable[[Any, str], AbstractContextManager[None]]
     leases: bool = False
+    always: bool = False  # also in a run of two minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,7 @@ class Fault:
 
 AT_ONCE = 3  # faults in force at the same time, at most
 PAUSE_S = 4.0  # mean time from one fault to the next
+SOON = 10  # faults, within which those begin that always come
 
 
 def plan(
@@ -64,8 +66,12 @@ def plan(
     """
     running: list[Fault] = []
     bag, at_s = list[Kind](), PAUSE_S / 2
+    owed = [kind for kind in kinds if kind.always]
     while at_s < lasts_s:
-        bag = bag or rng.sample(kinds, len(kinds), counts=[kind.weight for kind in kinds])
+        if not bag:
+            bag = rng.sample(kinds, len(kinds), counts=[kind.weight for kind in kinds])
+            for kind in owed:
+                bag.insert(max(0, len(bag) - rng.randrange(SOON)), kind)
         running = [fault for fault in running if fault.until_s + PAUSE_S > at_s]
         kind = bag.pop()
         target = rng.choice(several.get(kind.target, (kind.target,)))
@@ -73,5 +79,9 @@ def plan(
         busy = any(fault.target == target for fault in running)
         if not busy and len(running) < AT_ONCE and at_s + drawn_s <= lasts_s:
             running.append(Fault(at_s=at_s, kind=kind, target=target, lasts_s=drawn_s))
+            if kind in owed:
+                owed.remove(kind)
             yield running[-1]
+        elif kind in owed:
+            bag.insert(max(0, len(bag) - 1), kind)  # it comes after the next one
         at_s += rng.expovariate(1 / PAUSE_S)

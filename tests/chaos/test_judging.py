@@ -41,6 +41,15 @@ def test_a_seed_gives_the_same_plan_and_no_target_is_struck_twice_at_a_time() ->
         assert fault.until_s <= 600
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_two_minutes_have_a_damaged_checkpoint_a_full_disk_and_a_lying_node(seed: int) -> None:
+    several = {"node": ("a", "b", "c", "d"), "control": ("control",)}
+    made = plan(random.Random(str(seed)), KINDS, lasts_s=120.0, lease_s=LEASE_S, several=several)
+    always = {kind.name for kind in KINDS if kind.always}
+    assert always == {"checkpoint damaged, training killed", "portal's disk full", "node lies"}
+    assert always <= {fault.kind.name for fault in made}
+
+
 def test_a_plan_takes_the_kinds_it_is_given() -> None:
     kind = Kind("nothing", "web", 1, (1, 2), lambda cluster, target: nullcontext())
     made = plan(random.Random(1), [kind], lasts_s=60, lease_s=LEASE_S, several={})

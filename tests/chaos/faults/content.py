@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import psutil
-from django.db import Error
+from django.db import Error, connections
 
 from scheduler.models import Checkpoint
 from tests.chaos.cluster import Cluster
@@ -27,6 +27,7 @@ def _damaged(cluster: Cluster, node: str, number: int) -> Iterator[None]:
     for training in trainings:
         with contextlib.suppress(psutil.NoSuchProcess):
             training.suspend()
+    connections[stack.alias].close()  # a restart of the database may have cut it
     with contextlib.suppress(Error):
         held = Checkpoint.objects.using(stack.alias).filter(node__isnull=True, fault="").order_by("-step")
         here = {"attempt__ended_at__isnull": True, "claim__node__name": node}

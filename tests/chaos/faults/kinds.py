@@ -16,7 +16,7 @@ KINDS = (
     Kind("web replaced", "web", 1, SHORT, processes.replaced),
     Kind("web's clock a day ahead", "web", 1, SOME, machines.clock_ahead),
     Kind("web's clock 90 s behind", "web", 1, SOME, machines.clock_behind),
-    Kind("portal's disk full", "web", 1, SOME, machines.disk_full),
+    Kind("portal's disk full", "web", 1, SOME, machines.disk_full, always=True),
     Kind("scheduler killed", "control", 3, SHORT, processes.killed),
     Kind("scheduler paused", "control", 2, (2.0, 15.0), processes.paused),
     Kind("scheduler replaced", "control", 1, SHORT, processes.replaced),
@@ -37,7 +37,7 @@ KINDS = (
     Kind("agent replaced", "node", 1, SOME, processes.replaced),
     Kind("agent's clock a day ahead", "node", 1, SOME, machines.clock_ahead),
     Kind("training killed", "node", 3, MOMENT, processes.training_killed),
-    Kind("checkpoint damaged, training killed", "node", 3, MOMENT, content.newest_damaged),
+    Kind("checkpoint damaged, training killed", "node", 3, MOMENT, content.newest_damaged, always=True),
     Kind("all checkpoints damaged, training killed", "node", 1, MOMENT, content.all_damaged),
     Kind("training paused", "node", 1, SOME, processes.training_paused),
     Kind("agent and training killed", "node", 2, SHORT, processes.agent_and_training_killed),
@@ -49,7 +49,7 @@ KINDS = (
     Kind("answers lost", "node", 2, SOME, machines.lost_answers),
     Kind("old messages again", "node", 3, MOMENT, machines.said_again),
     Kind("node's disk full", "node", 2, SOME, machines.disk_full),
-    Kind("node lies", "liar", 2, SOME, liar.lying),
+    Kind("node lies", "liar", 2, SOME, liar.lying, always=True),
     Kind("node joins, answers lost", "newcomer", 1, SOME, processes.joining),
 )
 CAPABILITIES = (
