@@ -64,6 +64,13 @@ def test_the_button_opens_the_form_with_the_remedy(browser: Client, person: User
     assert unchanged["params-learning_rate"].value() == 2e-4
 
 
+def test_a_reason_of_our_own_trainer_has_its_cause_and_remedy(person: User, api: APIClient) -> None:
+    job = failed(person, reason="The method qlora needs a GPU; choose lora to train on CPU slots.")
+    answer = api.get(f"/api/jobs/{job.pk}/failure/").json()["failure"]
+    assert answer["cause"] == "unfit-settings"
+    assert "says what to choose instead" in answer["remedy"]
+
+
 def test_a_bad_file_is_to_be_replaced(browser: Client, person: User) -> None:
     job = failed(person, reason="train.jsonl cannot be used: line 3: prompt is missing")
     path = f"/jobs/new/?from={job.pk}&remedy=1"
