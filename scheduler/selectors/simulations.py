@@ -9,11 +9,24 @@ from django.db.models import Count, F, QuerySet
 from scheduler.errors import NotFound
 from scheduler.models import Gpu, Simulation
 from scheduler.simulator.inputs.cluster import Cluster, NodeGroup, as_text
+from scheduler.simulator.world.predictions import Fidelity
+from scheduler.states import SimulationState
+
+LOOKED_AT = 10  # of the newest simulations, for one that compares
 
 
 def all_simulations() -> QuerySet[Simulation]:
     """Newest first, with who asked for them."""
     return Simulation.objects.select_related("requested_by").order_by("-id")
+
+
+def newest_comparison() -> Simulation | None:
+    """The newest one of policies on the nodes of that time, which knew what was promised to each job."""
+    told = Simulation.objects.filter(
+        state=SimulationState.DONE, as_it_was=True, knowledge=Fidelity.PERFORMANCE
+    )
+    newest = told.order_by("-requested_at", "-id")[:LOOKED_AT]
+    return next((one for one in newest if len(one.results) > 1), None)
 
 
 def get_simulation(simulation_id: str) -> Simulation:

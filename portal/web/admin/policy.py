@@ -18,6 +18,7 @@ from django.views.decorators.http import require_http_methods
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.admin import shadow
+from portal.web.charts.simulation import jct_chart
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.form_base import StyledForm
 from portal.web.common.number_fields import NumberField, NumberList, WholeNumberField
@@ -33,9 +34,11 @@ from scheduler.selectors.policy import (
     live_policy,
     policy_history,
 )
+from scheduler.selectors.simulations import newest_comparison
 from scheduler.services.policy import choose_policy
 
 SHOWN = 20
+COMPARED = ("easy", "fair", "lucid", "srtf", "uwfq", "las", "sia")  # docs/scheduling.md says for what
 
 
 class PolicyForm(StyledForm):
@@ -126,6 +129,20 @@ def policy(request: PageRequest) -> HttpResponse:
     return redirect("policy")
 
 
+def _past(current: str) -> dict[str, Any]:
+    """What would have served best of the portal's own past, by the newest comparison that tells.
+
+    compared: the policies that another comparison is about, which a worker plays when it is asked for.
+    """
+    newest = newest_comparison()
+    compared = dict.fromkeys([current, *COMPARED])
+    if newest is None:
+        return {"compared": compared}
+    chart = jct_chart(newest.results, in_force=current, reproduced=newest.reproduction)
+    order = sorted(newest.results, key=lambda result: float(result["jct_mean_s"]))
+    return {"compared": compared, "newest": newest, "summary": chart.summary, "results": order}
+
+
 def _page(request: PageRequest, form: PolicyForm) -> dict[str, Any]:
     decides = live_policy()
     current = decides.policy.name
@@ -135,6 +152,7 @@ def _page(request: PageRequest, form: PolicyForm) -> dict[str, Any]:
         "current": current,
         "summary": POLICIES[current].description.summary,
         "fallback": fallback(),
+        "past": _past(current) if request.user.is_admin else None,
         "values": values_of(POLICIES[current], decides.parameters),
         "live": [(name, POLICIES[name].description.summary, form.of_policy(name)) for name in LIVE],
         "simulated": [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -9,9 +11,10 @@ from portal.accounts.models import AuditEntry, User
 from portal.clock import database_now
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.loop import leadership
-from scheduler.models import Epoch, PolicyChoice
+from scheduler.models import Epoch, PolicyChoice, Simulation
 from scheduler.selectors.policy import current_choice, current_policy
 from scheduler.services.policy import choose_policy
+from scheduler.services.simulations.request import MAX_POLICIES
 from tests.harness import world
 
 ADD = "/admin/scheduler/policychoice/add/"
@@ -143,3 +146,37 @@ def test_parameters_are_set_on_the_page_and_explained_there(browser: Client, adm
     shown = browser.get("/policy/").content.decode()
     assert 'value="10, 20"' in shown
     assert "limits_gpu_s [10.0, 20.0]" in shown
+
+
+def test_the_page_says_what_would_have_served_best_of_the_own_past(admin_browser: Client) -> None:
+    """By the newest comparison, which a worker plays once it is asked for from the same page."""
+    shown = admin_browser.get("/policy/").content.decode()
+    assert (
+        "No comparison on this portal&#x27;s own past" in shown or "No comparison on this portal's" in shown
+    )
+    assert '<input type="hidden" name="policies" value="easy">' in shown
+    figures = {"wait_mean_s": 60.0, "jain": 0.5, "preemptions": 3}
+    results = [
+        {"policy": name, "jct_mean_s": mean_s, **figures}
+        for name, mean_s in (("easy", 7200.0), ("srtf", 3600.0))
+    ]
+    now = database_now()
+    made = Simulation.objects.create(
+        policies=["easy", "srtf"], cluster="cpu:1x1", state="done", knowledge="performance", as_it_was=True,
+        requested_at=now, until=now, results=results,
+    )  # fmt: skip
+    shown = admin_browser.get("/policy/").content.decode()
+    part = shown[shown.index('id="past"') :].split("</section>")[0]
+    assert "srtf has the lowest mean JCT, 1 h" in part
+    assert "below the policy in force, easy, with 2 h" in part
+    assert made.get_absolute_url() in part
+    assert part.index("<td>srtf") < part.index("<td>easy")
+
+
+def test_a_comparison_that_is_asked_for_on_the_page_is_refused_without_a_past(admin_browser: Client) -> None:
+    shown = admin_browser.get("/policy/").content.decode()
+    names = re.findall(r'name="policies" value="([a-z-]+)"', shown)
+    asked = admin_browser.post("/simulations/", {"policies": names, "knowledge": "performance"})
+    assert asked.status_code == 400
+    assert "is no policy" not in asked.content.decode()
+    assert 1 < len(names) <= MAX_POLICIES
