@@ -1,7 +1,7 @@
-"""Fused kernels that hybrids have for their state-space and linear-attention layers.
+"""Fused kernels of hybrids.
 
-They are packages of their own, and need a GPU. Without them transformers computes the same in plain PyTorch,
-much slower.
+State-space and linear-attention layers have them, in packages of their own that need a GPU. Without them
+transformers computes the same in plain PyTorch, much slower.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trainer.train.settings import TrainingSpec
 
 
 def without_kernels(model: Any, order: TrainingSpec, reach: Reach | None) -> str:
-    """A sentence on the kernels that this model would use and does not have here, or nothing."""
+    """A sentence on kernels that this model would use and lacks here, or nothing."""
     if reach is None:
         return ""
     kinds = {type(module) for name, module in model.named_modules() if name in reach.called}

@@ -1,4 +1,6 @@
-"""Every kind of model that continues text, shrunk by rule and trained with an adapter.
+"""Every kind of model that continues text, trained with an adapter.
+
+The models are shrunk by rule.
 
 `python -m tests.trainer.train.base.sweep [--write] [KIND ...]` lists what is new or changed against the table
 `sweep.txt`, or writes it; 1 if a kind of the table changed. It takes ten minutes of one core.

@@ -1,4 +1,4 @@
-"""Hybrids, mixtures and attention that picks its keys, as a plain loop trains them.
+"""Hybrids and others, trained as a plain loop trains them.
 
 Losses of six steps, a resumed training, and the evaluation of the output as others read it.
 """
