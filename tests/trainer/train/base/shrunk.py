@@ -1,7 +1,7 @@
 """Tiny random models of every kind that continues text, shrunk by rule.
 
 A rule is the name of a size in a configuration; kinds whose sizes depend on each other in a way of their own
-are named.
+are named. Dropout is off, since each loop draws numbers of its own.
 """
 
 from __future__ import annotations
@@ -132,6 +132,7 @@ def _smaller(described: Mapping[str, Any], kind: str) -> dict[str, Any]:
     own = OWN.get(kind, {})
     sizes = {name: size for name, size in SIZES.items() if name in described}
     sizes |= {name: described[name][:LAYERS] for name in _BY_LAYER if isinstance(described.get(name), list)}
+    sizes |= {name: 0.0 for name, share in described.items() if "drop" in name and isinstance(share, float)}
     if isinstance(described.get("mlp_only_layers"), list):
         sizes["mlp_only_layers"] = []
     if "qk_rope_head_dim" in described:
