@@ -138,6 +138,7 @@ class Recommender:
             predictor_version=self.predictor.version,
             notes=(
                 *explanations.notes(request, bound, found, self._search.space),
+                *explanations.cut(request),
                 *explanations.missed(found, deadline_s, budget, settings.CURRENCY),
                 *explanations.unpriced(found, goal),
             ),
@@ -210,7 +211,10 @@ class Recommender:
             bound=bound,
             chosen=choices | explanations.dispatch_choices(request, found),
             options=found,
-            notes=("No recommendation is available; these are default settings without a prediction.",),
+            notes=(
+                "No recommendation is available; these are default settings without a prediction.",
+                *explanations.cut(request),
+            ),
         )
 
     @_edge("informative")

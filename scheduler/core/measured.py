@@ -34,6 +34,7 @@ class Measured:
     step: float | None = None
     total_steps: float | None = None
     software: Mapping[str, str] | None = None  # package -> version
+    data_notes: tuple[str, ...] | None = None  # what its owner should know of how the data were read
     output_warnings: tuple[str, ...] | None = None  # of an output that is not all it should be
 
     def as_json(self) -> dict[str, Any]:
@@ -47,9 +48,18 @@ class Measured:
         Unknown names are left out. Raises ValueError where a figure is not a number.
         """
         numbers = {name: float(raw[name]) for name in FIGURES if raw.get(name) is not None}
-        warnings = tuple(raw["output_warnings"]) if raw.get("output_warnings") else None
-        return cls(**numbers, software=raw.get("software"), output_warnings=warnings)
+        return cls(
+            **numbers,
+            software=raw.get("software"),
+            data_notes=_sentences(raw, "data_notes"),
+            output_warnings=_sentences(raw, "output_warnings"),
+        )
 
 
-_WORDS = {"software", "output_warnings"}
+def _sentences(raw: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
+    return tuple(raw[name]) if raw.get(name) else None
+
+
+SENTENCES = ("data_notes", "output_warnings")
+_WORDS = {"software", *SENTENCES}
 FIGURES = tuple(field.name for field in fields(Measured) if field.name not in _WORDS)

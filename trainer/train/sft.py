@@ -14,7 +14,7 @@ from trainer.train.base.attention import choose_plans
 from trainer.train.base.models import Loaded, load, locate
 from trainer.train.base.random_weights import is_random
 from trainer.train.base.scope import size
-from trainer.train.data import Data, prepare
+from trainer.train.data import Data, embeddings, padding, prepare
 from trainer.train.distributed.process_group import World, is_sharded, joined, replicate
 from trainer.train.events import Journal, RunFigures
 from trainer.train.loop import Loop, StopRequest
@@ -40,7 +40,7 @@ def train(order: TrainingSpec, measured: RunFigures, stop: StopRequest, started:
         try:
             loop, base, data = _prepare(order, world, source, journal, measured, stop)
             measured.startup_s = time.monotonic() - started
-            _report_start(loop, base)
+            _report_start(loop, base, data)
             loop.run()
             _write_output(loop, base, data)
         finally:
@@ -60,7 +60,9 @@ def _prepare(
     journal.alive(peak_bytes(world.device))
     earlier = _earlier(order, world)
     generation = getattr(model, "generation_config", None)
-    data = prepare(order, world, tokenizer, journal, lambda: stop.requested, earlier, generation)
+    data = prepare(
+        order, world, tokenizer, journal, lambda: stop.requested, earlier, generation, embeddings(model)
+    )
     journal.alive(peak_bytes(world.device))
     plan = StepPlan(
         lengths=data.train.lengths,
@@ -90,7 +92,7 @@ def _prepare(
         plan=plan,
         train=data.train,
         validation=data.validation,
-        pad=tokenizer.pad_token_id or 0,
+        pad=padding(tokenizer, model),
         identity=_identity(order, plan, data),
         journal=journal,
         measured=measured,
@@ -131,7 +133,7 @@ def _identity(order: TrainingSpec, plan: StepPlan, data: Data) -> dict[str, Any]
     }
 
 
-def _report_start(loop: Loop, base: Loaded) -> None:
+def _report_start(loop: Loop, base: Loaded, data: Data) -> None:
     plan = loop.plan
     parameters = sum(map(size, loop.model.parameters()))
     trainable = sum(weight.numel() for _, weight in checkpoint_state.trainable(loop.model))
@@ -150,6 +152,7 @@ def _report_start(loop: Loop, base: Loaded) -> None:
         startup_s=loop.measured.startup_s,
         parameters=parameters,
         trainable_parameters=trainable,
+        data_notes=list(data.told),
     )
 
 

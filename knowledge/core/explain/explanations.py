@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from knowledge.core.domain import config_space, method_support
+from knowledge.core.domain import config_space, method_support, workload
 from knowledge.core.domain.catalogue import GIB
 from knowledge.core.domain.types import Choice, Goal, Option, Source, all_priced
 from knowledge.core.domain.wording import counted, money, rough_time
@@ -168,6 +168,19 @@ def notes(
     if options[0].source is Source.OWN:
         found.append(f"Predicted from physics, corrected by runs on {options[0].gpu_model} in this portal.")
     return tuple(found)
+
+
+def cut(request: Request) -> tuple[str, ...]:
+    """A note when rows are longer than the length that the person chose; counts are estimated."""
+    longest, data = int(request.fixed.get("tokens_per_sample") or 0), request.data
+    rows = sum(number for length, number in data.lengths if length > longest > 0)
+    if not rows:
+        return ()
+    lost = 1 - workload.kept_tokens(data, longest)
+    return (
+        f"About {rows:,} of {counted(data.rows, 'row')} have more than the {longest:,} tokens that you chose"
+        f" and are cut there, which loses {lost:.1%} of all tokens; a larger tokens_per_sample keeps them.",
+    )
 
 
 def missed(

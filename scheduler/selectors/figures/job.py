@@ -8,7 +8,7 @@ from datetime import datetime
 from scheduler.models import Job, Metric
 from scheduler.selectors.figures import times, training
 from scheduler.selectors.figures.times import Ending
-from scheduler.selectors.figures.warnings import JobWarning, job_warnings, output_warnings
+from scheduler.selectors.figures.warnings import JobWarning, data_notes, job_warnings, output_warnings
 from scheduler.selectors.public_states import shown_state
 from scheduler.selectors.silence import silent_since
 
@@ -18,6 +18,7 @@ class JobFigures:
     """Figures as docs/figures.md defines them; None is unknown, or not shown now.
 
     stage: what a running job does before it trains. silent_since: since when nothing is heard of it.
+    data_notes: how its data were read, such as rows that were cut.
     output_warnings: of a job that succeeded, what is wrong with its output.
     """
 
@@ -27,6 +28,7 @@ class JobFigures:
     stage: str
     ending: Ending | None
     warnings: tuple[JobWarning, ...]
+    data_notes: tuple[str, ...]
     output_warnings: tuple[str, ...]
     ended_at: datetime | None
     step: int
@@ -64,6 +66,7 @@ def job_figures(job: Job, now: datetime) -> JobFigures:
         stage=times.stage(job),
         ending=times.ending(job, attempts, now, silent=silent is not None),
         warnings=job_warnings(job, attempts),
+        data_notes=data_notes(attempts),
         output_warnings=output_warnings(job, attempts),
         ended_at=job.ended_at,
         step=job.step,

@@ -1,4 +1,4 @@
-"""Warnings of a running job, and of an output, in words for its owner."""
+"""What a job's owner should know of it: warnings, and how its data were read."""
 
 from __future__ import annotations
 
@@ -42,6 +42,12 @@ def output_warnings(job: Job, attempts: Sequence[Attempt]) -> tuple[str, ...]:
     if job.state != JobState.SUCCEEDED:
         return ()
     return tuple(text for attempt in attempts for text in attempt.figures.output_warnings or ())
+
+
+def data_notes(attempts: Sequence[Attempt]) -> tuple[str, ...]:
+    """What the newest attempt that read the data says of them."""
+    told = (attempt.figures.data_notes for attempt in reversed(attempts))
+    return next((notes for notes in told if notes), ())
 
 
 def _warning(code: str, since: str) -> JobWarning:

@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import Max, Q, Sum
 
 from knowledge.core.domain.option_json import option_json
-from scheduler.core.measured import FIGURES
+from scheduler.core.measured import FIGURES, SENTENCES
 from scheduler.core.plausible import (
     FASTEST_TOKENS_PER_S,
     LARGEST_CHECKPOINT_BYTES,
@@ -40,7 +40,7 @@ from trainer.strict_json import is_number
 
 HOST_AND_PORT = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}\Z")
 LARGEST_WHOLE = 2**31 - 1  # of steps, as their columns keep them
-MOST_SENTENCES, LONGEST_SENTENCE = 20, 1000  # of what is wrong with an output
+MOST_SENTENCES, LONGEST_SENTENCE = 20, 1000  # of one kind, about data or an output
 FEWEST_MEMORY = 2**30  # of any GPU or slot: below it nobody looks how much there is
 LOSSES = frozenset({"first_loss", "final_loss", "eval_loss"})
 FULL_MARK = "\n[... the log is longer than the portal keeps; what follows is not kept here ...]\n"
@@ -347,8 +347,7 @@ def _keep_measured(job: Job, attempt: Attempt, body: dict[str, Any]) -> None:
     }
     if body.get("software") is not None:
         figures["software"] = _versions(body["software"])
-    if warnings := _sentences(body.get("output_warnings")):
-        figures["output_warnings"] = warnings
+    figures |= {name: told for name in SENTENCES if (told := _sentences(body.get(name)))}
     attempt.measured = replace(attempt.figures, **figures).as_json()
     attempt.save(update_fields=["measured"])
 

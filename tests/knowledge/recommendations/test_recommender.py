@@ -322,6 +322,21 @@ def test_what_cutting_long_rows_costs_is_told() -> None:
     assert found.chosen["tokens_per_sample"].reason == reason
 
 
+def test_what_a_chosen_length_cuts_is_told() -> None:
+    lengths = ((10, 990), (100, 4), (8000, 6))
+    recommender, few_long = Recommender.of(CLUSTER), Workload(rows=1000, lengths=lengths)
+    fixed = {"tokens_per_sample": 100}
+    note = (
+        "About 6 of 1,000 rows have more than the 100 tokens that you chose and are cut there, which loses"
+        " 81.3% of all tokens; a larger tokens_per_sample keeps them."
+    )
+    assert note in recommender.recommend(model=LLAMA, fixed=fixed, workload=few_long).notes
+    assert note in recommender.default_recommendation(model=LLAMA, fixed=fixed, workload=few_long).notes
+    for longer in ({"tokens_per_sample": 8000}, {}):
+        notes = recommender.recommend(model=LLAMA, fixed=longer, workload=few_long).notes
+        assert not any("are cut there" in told for told in notes)
+
+
 def test_a_larger_batch_whose_padding_costs_more_than_it_saves_is_not_taken() -> None:
     """A few long rows among short ones: a batch is as long as its longest row."""
     mixed = replace(DATA, rows=400, lengths=((40, 300), (800, 100)))

@@ -41,9 +41,16 @@ def check_sizes(order: TrainingSpec, model: Any, tokenizer: Any) -> None:
     most = positions(model.config.get_text_config().to_dict())
     if why := why_too_long(order.spec.model, most, order.settings.tokens_per_sample):
         raise TrainError(why)
-    if len(tokenizer) > model.get_input_embeddings().weight.shape[0]:
+    rows = model.get_input_embeddings().weight.shape[0]
+    # padding is not looked up (see trainer.train.data.batches.padding)
+    beyond = {text: id for text, id in tokenizer.get_vocab().items() if id >= rows}
+    named = sorted(beyond.keys() - {tokenizer.pad_token}, key=beyond.__getitem__)
+    if named:
+        more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
         raise TrainError(
-            f"The tokenizer of {order.spec.model} has more tokens than the model; is it the right one?"
+            f"The tokenizer of {order.spec.model} has more tokens than the model, which has no embedding for"
+            f" {', '.join(named[:_NAMED])}{more}. Resize the model's embeddings with resize_token_embeddings,"
+            " or take the tokenizer that it was published with."
         )
 
 

@@ -51,6 +51,21 @@ class Batch:
     labels: torch.Tensor
 
 
+def padding(tokenizer: Any, model: Any) -> int:
+    """The token to pad with: one that the model has an embedding for.
+
+    Many add a padding token to a tokenizer and leave the model as it is. Which one it is makes no
+    difference, since nothing depends on padding.
+    """
+    token = tokenizer.pad_token_id or 0
+    return token if token < embeddings(model) else 0
+
+
+def embeddings(model: Any) -> int:
+    """Tokens that a model has an embedding for."""
+    return int(model.config.get_text_config().vocab_size)
+
+
 def collate(samples: Sequence[Sample], pad: int, device: torch.device) -> Batch:
     """Pad to the longest row of this micro-batch."""
     longest = max(map(len, samples))

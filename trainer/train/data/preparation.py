@@ -40,13 +40,14 @@ class Data:
     """The data of a training, and notes for a checkpoint.
 
     The notes are a digest of the tokens, and the moment that chat templates took for now.
-    ends: see Header.
+    ends: see Header. told: what people should know of the data, a sentence each.
     """
 
     train: Tokens
     validation: Sequence[Sample]
     identity: dict[str, Any]
     ends: tuple[int, ...]
+    told: tuple[str, ...]
 
 
 def prepare(
@@ -57,12 +58,14 @@ def prepare(
     stopped: Callable[[], bool],
     earlier: dict[str, Any],
     generation: Any = None,
+    embedded: int = 2**31,
 ) -> Data:
     """Return the data of a training; every process must call.
 
     tokenizer: gets a chat template if it has none and rows are chats, so that the one that was
     used goes out with the result.
     generation: the model's generation configuration, which names tokens that end what it says.
+    embedded: tokens that the model has an embedding for.
     earlier: the identity in the checkpoint that is resumed; its moment holds on, so that a
     template that prints the date makes the same tokens tomorrow.
     Raises TrainError for a bad row or where no row has anything to learn, Stopped, and OSError.
@@ -72,17 +75,18 @@ def prepare(
         raise TrainError("inputs/train.jsonl is missing in the run directory.")
     now = datetime.fromtimestamp(float(earlier.get("now") or world.max(time.time())[0]), UTC)
     stops: Stops = world.from_main(Stops.of(tokenizer, generation))  # of a shared model, rank 0 alone read it
+    told: list[str] = []
     if not tokenizer.chat_template and any(map(_holds_chats, named.values())):
         tokenizer.chat_template = plain_template(tokenizer, stops)
-        journal.say(_NO_TEMPLATE)
-    work = _Work(order, tokenizer, stops, now, journal)
+        told.append(_NO_TEMPLATE)
+    work = _Work(order, tokenizer, stops, now, journal, embedded)
     _once_a_node(world, work.tokenise(named), journal, stopped)
     train, *others = (Tokens(work.folder, name) for name in named)
-    for tokens in (train, *others):
-        for note in tokens.header.notes:
-            journal.say(note)
+    told += [note for tokens in (train, *others) for note in tokens.header.notes]
+    for note in told:
+        journal.say(note)
     identity = {"tokens": train.header.digest, "now": now.timestamp()}
-    return Data(train, others[0] if others else [], identity, train.header.ends)
+    return Data(train, others[0] if others else [], identity, train.header.ends, tuple(told))
 
 
 def _holds_chats(path: Path) -> bool:
@@ -116,10 +120,16 @@ class _Work:
     """Prepare the data as the first process of a node."""
 
     def __init__(
-        self, order: TrainingSpec, tokenizer: Any, stops: Stops, now: datetime, journal: Journal
+        self,
+        order: TrainingSpec,
+        tokenizer: Any,
+        stops: Stops,
+        now: datetime,
+        journal: Journal,
+        embedded: int,
     ) -> None:
         self._order, self._tokenizer, self._stops = order, tokenizer, stops
-        self._now, self._journal = now, journal
+        self._now, self._journal, self._embedded = now, journal, embedded
         self._longest = order.settings.tokens_per_sample
         self._rows, self._reported_at = 0, time.monotonic()
         self.folder = order.run_dir / "tokens"
@@ -135,7 +145,7 @@ class _Work:
             self._journal.say(f"the tokens of {path.name} are there from an earlier attempt")
             return
         renderer, unused = Renderer(self._tokenizer, self._now), Unused()
-        tokeniser = Tokeniser(self._tokenizer, renderer, self._stops, self._longest)
+        tokeniser = Tokeniser(self._tokenizer, renderer, self._stops, self._longest, self._embedded)
         writer = Writer(self.folder, name)
         try:
             for batch in tokeniser.batches(rows(path, unused)):

@@ -27,6 +27,11 @@ _NO_END = (
     " it would never learn to stop. Choose a model that has one."
 )
 
+_NOT_EMBEDDED = (
+    "stands in its text, and the model has no embedding for it. Leave it out, or resize the model's"
+    " embeddings with resize_token_embeddings."
+)
+
 
 @dataclass(slots=True)
 class Counts:
@@ -58,10 +63,16 @@ class Counts:
 
 
 class Tokeniser:
-    """Rows as codes (see Sample), cut to `longest` tokens."""
+    """Rows as codes (see Sample), cut to `longest` tokens.
 
-    def __init__(self, tokenizer: Any, renderer: Renderer, stops: Stops, longest: int) -> None:
-        self._tokenizer, self._renderer, self._stops, self._longest = tokenizer, renderer, stops, longest
+    embedded: tokens that the model has an embedding for.
+    """
+
+    def __init__(
+        self, tokenizer: Any, renderer: Renderer, stops: Stops, longest: int, embedded: int = 2**31
+    ) -> None:
+        self._tokenizer, self._renderer, self._stops = tokenizer, renderer, stops
+        self._longest, self._embedded, self._rows = longest, embedded, 0
         self._opening = opening(tokenizer)
         self.counts = Counts()
 
@@ -92,6 +103,11 @@ class Tokeniser:
             return_attention_mask=False,
             return_token_type_ids=False,
         )
+        for number, ids in enumerate(encoded["input_ids"], self._rows + 1):
+            if ids and (highest := max(ids)) >= self._embedded:
+                token = self._tokenizer.convert_ids_to_tokens(highest)
+                raise TrainError(f"Row {number}: {token} {_NOT_EMBEDDED}")
+        self._rows += len(batch)
         pairs = zip(batch, encoded["input_ids"], encoded["offset_mapping"], strict=True)
         return [self._cut(self._codes(row, ids, offsets)) for row, ids, offsets in pairs]
 

@@ -38,6 +38,9 @@ class JobBrief(serializers.ModelSerializer[Job]):
     )
     progress = serializers.SerializerMethodField()
     warnings = serializers.SerializerMethodField()
+    data_notes = serializers.SerializerMethodField(
+        help_text="How its data were read, once they were: rows cut, parts that a chat template left out."
+    )
     output_warnings = serializers.SerializerMethodField(
         help_text="Of a job that succeeded: what is wrong with its output, such as layers that readers lose."
     )
@@ -69,7 +72,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
                 "team",
             ),
             *("training_file", "validation_file", "goal", "deadline_at", "budget", "currency", "retries"),
-            *("progress", "warnings", "output_warnings", "wait", "expected", "error"),
+            *("progress", "warnings", "data_notes", "output_warnings", "wait", "expected", "error"),
             *("priority", "preemptible", "max_run_s", "spot", "topology", "topology_level"),
             *("submitted_at", "begin_at", "front_at", "first_started_at", "ended_at"),
         ]
@@ -96,6 +99,9 @@ class JobBrief(serializers.ModelSerializer[Job]):
         return [WarningOut(warning).data for warning in self.shown.warnings]
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))
+    def get_data_notes(self, _: Job) -> list[str]:
+        return list(self.shown.data_notes)
+
     def get_output_warnings(self, _: Job) -> list[str]:
         return list(self.shown.output_warnings)
 

@@ -54,6 +54,20 @@ def test_what_is_wrong_with_an_output_is_told_with_it(browser: Client, person: U
     assert api.get(f"/api/jobs/{job.pk}/").json()["output_warnings"] == [lost]
 
 
+def test_how_the_data_were_read_is_told_from_the_start(browser: Client, person: User, api: APIClient) -> None:
+    node = world.fake_node(name="gpu-box")
+    job = world.job(person)
+    tick()
+    order = node.take_up()
+    cut = f"8 rows of train.jsonl had more than 256 tokens and were cut {MARKUP}"
+    node.run(order, {"kind": "start", "body": {"data_notes": [cut, None, ""]}})
+    page = text(browser, f"/jobs/{job.pk}/")
+    assert "8 rows of train.jsonl had more than 256 tokens and were cut &lt;script&gt;" in page
+    assert MARKUP not in page
+    assert api.get(f"/api/jobs/{job.pk}/").json()["data_notes"] == [cut]
+    assert api.get(f"/api/jobs/{world.job(person).pk}/").json()["data_notes"] == []
+
+
 def test_a_job_page_lives_until_the_job_has_ended(browser: Client, person: User) -> None:
     node = world.fake_node(name="gpu-box")
     job = world.job(person, name="My job")

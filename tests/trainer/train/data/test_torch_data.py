@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -120,6 +121,16 @@ def test_long_rows_are_cut_and_rows_without_a_completion_left_do_not_count(
     cut = [("ab" + "c" * 14, "c" * 14), ("a" * 16, "")]
     assert read(tmp_path, tokenizer, *rows, longest=16) == cut
     assert "1 of 2 rows" in capsys.readouterr().out
+
+
+def test_rows_that_are_cut_are_counted_with_what_they_lose(tmp_path: Path, tokenizer: Any, capsys: Any):
+    rows = {"text": "a" * 31}, {"text": "b" * 15}, {"text": "c" * 47}
+    data = prepared(tmp_path, tokenizer, *rows, longest=16)
+    note = "2 rows of train.jsonl had more than 16 tokens and were cut, which lost 50.0% of all tokens"
+    assert note in data.told
+    assert note in capsys.readouterr().out
+    stops = SimpleNamespace(eos_token_id=tokenizer.eos_token_id)
+    assert prepared(tmp_path / "whole", tokenizer, *rows, longest=48, generation=stops).told == ()
 
 
 def test_only_rows_without_a_completion_left_is_an_error(tmp_path: Path, tokenizer: Any):

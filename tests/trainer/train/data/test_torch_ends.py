@@ -237,3 +237,17 @@ def test_the_end_that_was_learnt_is_announced(run: Run, method: str, capsys: pyt
     again = Run(run.path.with_name("again"), run.models_dir, run.params, run.model)
     again.write(CHATS, tokens=run.path / "tokens").train()  # of tokens that are taken over
     assert GenerationConfig.from_pretrained(again.path / "output").eos_token_id == [eos, end]
+
+
+def test_a_padding_token_that_the_model_has_no_embedding_for_is_never_looked_up(run: Run):
+    tokenizer = foreign_tokenizer(CHATML, special=CHATML_TOKENS)
+    known = len(tokenizer)
+    tokenizer.add_special_tokens({"pad_token": "[PAD]"})
+    run.model = foreign_model(run.models_dir, "padded", tokenizer, vocabulary=known)
+    assert run.write(CHATS, CHATS[:3]).train()["outcome"] == "succeeded"
+    result = run.write([*CHATS, chat(("user", "What is [PAD]?"), ("assistant", "A token."))]).train()
+    assert "Row 9: [PAD] stands in its text, and the model has no embedding for it" in result["reason"]
+    tokenizer.add_tokens(["<new>", "<newer>"])
+    run.model = foreign_model(run.models_dir, "grown", tokenizer, vocabulary=known)
+    reason = run.write(CHATS).train()["reason"]
+    assert "more tokens than the model, which has no embedding for <new>, <newer>. Resize" in reason
