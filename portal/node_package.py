@@ -60,25 +60,31 @@ def constraints() -> str:
     return "\n".join(pinned) + "\n"
 
 
+JOIN_TOKEN = "FORETUNE_JOIN_TOKEN"  # noqa: S105 (the variable's name)
+REQUIREMENTS = "foretune-node/portal.txt"
+
+
 def join_command(*, portal: str, token: str) -> str:
     """Return one shell line that installs the wheel, checked, and starts the agent.
 
     portal: its address without a trailing slash.
-    token: lets pip download and the agent enrol.
+    token: lets pip download and the agent enrol. It goes to both by the environment: command lines can be
+    read by everybody on a machine, and pip puts variables into the lines of a file.
 
     Raises BuildFailed.
     """
     scheme, _, host = portal.partition("://")
-    packages = f"{scheme}://join:{token}@{host}{PACKAGES}"
-    file = wheel()
-    address = f"{packages}{file.name}#sha256={sha256_of(file)}"
-    place = "foretune-node/bin"
+    packages = f"{scheme}://join:${{{JOIN_TOKEN}}}@{host}{PACKAGES}"
+    file, place = wheel(), "foretune-node/bin"
+    lines = ("%s\\n", f"-c {packages}{CONSTRAINTS}", f"{packages}{file.name}#sha256={sha256_of(file)}")
     steps = (
-        ["python3", "-m", "venv", "foretune-node"],
-        [f"{place}/pip", "install", "--no-input", "-c", packages + CONSTRAINTS, address],
-        [f"{place}/foretune-node", "--portal", portal, "--join", token],
+        f"export {JOIN_TOKEN}={shlex.quote(token)}",
+        "python3 -m venv foretune-node",
+        f"{shlex.join(['printf', *lines])} > {REQUIREMENTS}",
+        f"{place}/pip install --no-input -r {REQUIREMENTS}",
+        shlex.join([f"{place}/foretune-node", "--portal", portal]),
     )
-    return " && ".join(map(shlex.join, steps))
+    return " && ".join(steps)
 
 
 def _sources() -> Iterator[Path]:

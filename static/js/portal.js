@@ -58,7 +58,7 @@ document.addEventListener("htmx:afterOnLoad", ({ detail }) => {
 
 // Who signed in again in another tab has another token than the forms of this page.
 function csrfToken() {
-  return /(?:^|; )csrftoken=([^;]+)/.exec(document.cookie)?.[1];
+  return /(?:^|; )(?:__Host-)?csrftoken=([^;]+)/.exec(document.cookie)?.[1];
 }
 document.addEventListener("submit", ({ target }) => {
   const field = target.querySelector("[name=csrfmiddlewaretoken]");

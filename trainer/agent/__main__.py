@@ -41,6 +41,7 @@ def build(settings: Settings) -> Agent:
     except OSError as error:
         raise SetupError(f"--dir {settings.dir} cannot be used: {error}") from error
     folder.lock()
+    folder.refuse_a_copy()
     facts = discover(
         folder, settings.slots, settings.topology,
         offline=settings.offline, kind=settings.kind, market=settings.market,

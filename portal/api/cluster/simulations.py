@@ -135,7 +135,7 @@ class SimulationsApi(AdminApi):
     def get(self, request: ApiRequest) -> Response:
         """All simulations, newest first, without their figures."""
         query = read_query(PageQuery, request.query_params)
-        return Response(page(all_simulations(), lambda one: SimulationBrief(one).data, **query))
+        return Response(page(all_simulations(), SimulationBrief().to_representation, **query))
 
 
 class SimulationApi(AdminApi):

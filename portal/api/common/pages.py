@@ -45,8 +45,9 @@ def page(
 ) -> dict[str, Any]:
     """Return one piece of `rows`, newest first (ids rise over time).
 
-    The row of the cursor may be gone, or not match the filters any more. Raises ValidationError for a cursor
-    that is no id of such rows.
+    show: makes a row's values, best of one serializer for all (`JobBrief().to_representation`): its fields
+    take milliseconds to make. The row of the cursor may be gone, or not match the filters any more. Raises
+    ValidationError for a cursor that is no id of such rows.
     """
     rows = rows.order_by("-pk")
     total = rows.count()

@@ -95,7 +95,7 @@ class FilesApi(APIView):
     def get(self, request: ApiRequest) -> Response:
         """Your files and your teams' files, newest first."""
         query = read_query(PageQuery, request.query_params)
-        return Response(page(visible_files(request.user), lambda row: FileOut(row).data, **query))
+        return Response(page(visible_files(request.user), FileOut().to_representation, **query))
 
 
 class FileApi(APIView):

@@ -53,7 +53,7 @@ class JobsApi(APIView):
         if model := query.pop("model", None):
             rows = rows.filter(model=model)
         context = {"now": SimpleLazyObject(database_now)}  # asked for only if one of the jobs runs
-        return Response(page(rows, lambda job: JobBrief(job, context=context).data, **query))
+        return Response(page(rows, JobBrief(context=context).to_representation, **query))
 
 
 class JobApi(APIView):

@@ -71,7 +71,7 @@ class ExecutionsApi(APIView):
     def get(self, request: ApiRequest) -> Response:
         """Executions of your jobs, your teams' jobs and imported ones, newest first."""
         query = read_query(PageQuery, request.query_params)
-        return Response(page(visible_executions(request.user), lambda row: ExecutionOut(row).data, **query))
+        return Response(page(visible_executions(request.user), ExecutionOut().to_representation, **query))
 
 
 class ImportQuery(StrictSerializer):

@@ -194,7 +194,7 @@ class SamplesApi(AdminWritesApi):
     def get(self, request: ApiRequest, market_id: int) -> Response:
         """The samples of the market."""
         query = read_query(PageQuery, request.query_params)
-        return Response(page(samples_of(get_market(market_id)), lambda row: SampleOut(row).data, **query))
+        return Response(page(samples_of(get_market(market_id)), SampleOut().to_representation, **query))
 
     @extend_schema(operation_id="market_samples_add", request=SamplesIn, responses={201: SamplesAdded})
     def post(self, request: ApiRequest, market_id: int) -> Response:

@@ -127,7 +127,7 @@ class CalibrationsApi(AdminApi):
         """The node's calibrations, newest first, without their runs."""
         query = read_query(PageQuery, request.query_params)
         rows = calibrations(get_node(node_id))
-        return Response(page(rows, lambda one: CalibrationBrief(one).data, **query))
+        return Response(page(rows, CalibrationBrief().to_representation, **query))
 
 
 class CalibrationApi(AdminApi):

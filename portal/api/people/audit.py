@@ -40,4 +40,4 @@ class AuditApi(AdminApi):
         query = read_query(AuditQuery, request.query_params)
         wanted = {name: query.pop(name, "") for name in FILTERS}
         rows = audit_matching(visible_audit(request.user), **wanted)
-        return Response(page(rows, lambda row: AuditOut(row).data, **query))
+        return Response(page(rows, AuditOut().to_representation, **query))

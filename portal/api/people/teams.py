@@ -121,7 +121,7 @@ class TeamsApi(AdminWritesApi):
     def get(self, request: ApiRequest) -> Response:
         """Your teams, newest first; all of them for administrators."""
         query = read_query(PageQuery, request.query_params)
-        return Response(page(visible_teams(request.user), lambda row: TeamBrief(row).data, **query))
+        return Response(page(visible_teams(request.user), TeamBrief().to_representation, **query))
 
     @extend_schema(operation_id="teams_create", parameters=[KEY], request=TeamIn, responses={201: TeamOut})
     def post(self, request: ApiRequest) -> Response:

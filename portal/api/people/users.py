@@ -103,7 +103,7 @@ class UsersApi(AdminApi):
         """Everyone, newest first."""
         query = read_query(UserQuery, request.query_params)
         rows = visible_users(request.user).filter(username__icontains=query.pop("username", ""))
-        return Response(page(rows, lambda row: UserOut(row).data, **query))
+        return Response(page(rows, UserOut().to_representation, **query))
 
     @extend_schema(
         operation_id="users_create", parameters=[KEY], request=NewUserIn, responses={201: NewUserOut}

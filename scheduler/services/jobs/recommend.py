@@ -29,6 +29,7 @@ from scheduler.selectors.cluster.inventory import digest_of, inventory
 from scheduler.services.jobs.objectives import Objective, aim_of_request, objective_of
 from scheduler.states import JobState
 from trainer import roots
+from trainer.protocol import RANDOM_MODEL
 from trainer.protocol_parsing import safe_path
 from trainer.recipes import RECIPES, ParamError
 
@@ -79,6 +80,8 @@ def _model_error(model: str) -> str:
     builtin = [name for name in shipped if name.startswith("builtin/")]
     if model.lower().startswith("builtin/") and model not in builtin:
         return f"There is no model {model}; builtin are {', '.join(builtin)}."
+    if safe_path(model) and model.removeprefix(RANDOM_MODEL).count("/") > 1:
+        return "has too many parts; a hub id has an organisation and a name, such as meta-llama/Llama-3.1-8B"
     # One answer for all that is not listed: whether it exists is nobody's to learn.
     if not safe_path(model) and roots.find(model, settings.MODEL_ROOTS) is None:
         return "must be builtin/NAME, a hub id, or an absolute directory below the MODEL_ROOTS of the portal"

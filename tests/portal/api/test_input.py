@@ -238,6 +238,8 @@ def test_part_of_a_name_is_enough_to_be_told_the_whole_one(api: APIClient, body:
         ("../../etc/passwd", "an absolute directory"),
         ("random//etc", "an absolute directory"),
         ("my model", "a hub id"),
+        ("meta-llama/Llama-3.1-8B/resolve", "too many parts"),
+        ("random/meta-llama/Llama-3.1-8B/x", "too many parts"),
     ],
 )
 def test_a_model_that_no_node_could_load_is_refused_at_once(

@@ -46,9 +46,11 @@ def test_an_administrator_joins_a_second_node_and_drains_the_first_and_its_job_m
     page.get_by_role("link", name="Nodes").click()
     page.get_by_role("button", name="Add a node").click()
     command = page.locator("#join-command")
-    expect(command).to_contain_text("--join fjoin-")
+    expect(command).to_contain_text("FORETUNE_JOIN_TOKEN=fjoin-")
     look(page, "nodes")
-    second = FakeNode.join(command.inner_text().split("--join ")[1].strip(), name="second-box")
+    second = FakeNode.join(
+        command.inner_text().split("FORETUNE_JOIN_TOKEN=")[1].split()[0], name="second-box"
+    )
     expect(page.get_by_role("link", name="second-box")).to_be_visible()
     page.get_by_role("link", name="first-box").click()
     page.get_by_label("Reason").fill("new disk")

@@ -20,6 +20,7 @@ from portal.accounts import hashing
 from portal.accounts.errors import TooBusy
 from portal.accounts.hashing import BoundedHasher
 from portal.accounts.models import AuditEntry, User
+from portal.limits.counters import count, count_up
 from portal.limits.guesses import JOINING, SIGN_IN, TOKENS, network_of
 from portal.turns import Turns, client_address
 from tests.harness import world
@@ -37,8 +38,9 @@ def test_many_names_from_one_address_are_locked_out_before_anything_is_hashed(
 ) -> None:
     person.set_password("right")
     person.save()
-    for number in range(SIGN_IN.most):
-        assert sign_in(f"name{number}").status_code == 200
+    assert sign_in("name").status_code == 200
+    for _ in range(SIGN_IN.most - 1):
+        count_up("guess:sign-in:192.0.2.1", 900)
     monkeypatch.setattr(User, "check_password", None)  # a guess that comes so far fails
     with CaptureQueriesContext(connection) as queries:
         refused = sign_in("another")
@@ -53,7 +55,41 @@ def test_many_names_from_one_address_are_locked_out_before_anything_is_hashed(
 def test_who_signs_in_rightly_is_never_counted(person: User) -> None:
     person.set_password("right")
     person.save()
-    assert {sign_in(person.username, "right").status_code for _ in range(SIGN_IN.most + 5)} == {302}
+    assert {sign_in(person.username, "right").status_code for _ in range(5)} == {302}
+    assert count("guess:sign-in:192.0.2.1") == 0
+
+
+def test_who_forgot_a_password_locks_out_nobody_else_at_that_address(person: User) -> None:
+    person.set_password("right")
+    person.save()
+    world.user("forgetful")
+    answers = [sign_in("forgetful").status_code for _ in range(35)]
+    assert answers[-1] == 429, "this name is locked there"
+    for number in range(30):
+        sign_in(f"typo{number}")
+    assert sign_in(person.username, "right").status_code == 302
+
+
+def test_sign_ins_stand_in_the_audit_record(person: User) -> None:
+    person.set_password("right")
+    person.save()
+    sign_in(person.username, "right")
+    sign_in(person.username, "hunter2")
+    sign_in("my secret password")
+    for _ in range(15):
+        sign_in(person.username)
+    entries = AuditEntry.objects.order_by("pk").values_list("action", "target", "actor_name", "address")
+    who = f"user {person.username}"
+    assert list(entries)[:3] == [
+        ("signed in", who, person.username, "192.0.2.1"),
+        ("sign-in failed", who, "", "192.0.2.1"),
+        ("sign-in failed", "an unknown name", "", "192.0.2.1"),
+    ]
+    assert AuditEntry.objects.filter(action="sign-in locked").count() == 1
+    assert AuditEntry.objects.filter(action="sign-in failed").count() <= 12
+    written = str(list(AuditEntry.objects.values()))
+    assert "hunter2" not in written
+    assert "secret" not in written
 
 
 def test_bad_tokens_are_429_and_good_ones_of_the_same_address_go_on(api: APIClient) -> None:

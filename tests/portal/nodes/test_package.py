@@ -139,9 +139,12 @@ def test_the_command_line_prints_what_the_page_shows(capsys: pytest.CaptureFixtu
     world.admin()
     call_command("join_token", portal="https://portal.example/")
     printed = capsys.readouterr().out.strip()
-    token = printed.rpartition(" ")[2]
+    token = printed.partition("FORETUNE_JOIN_TOKEN=")[2].split()[0]
     assert printed == node_package.join_command(portal="https://portal.example", token=token)
-    assert f"https://join:{token}@portal.example/agent/v1/packages/" in printed
+    assert "https://join:${FORETUNE_JOIN_TOKEN}@portal.example/agent/v1/packages/" in printed
+    programs = [step for step in printed.split(" && ") if not step.startswith("export ")]
+    assert len(programs) == 4
+    assert all(token not in step for step in programs), "anybody on the machine reads command lines"
 
 
 @pytest.mark.django_db
@@ -165,9 +168,15 @@ def machine(tmp_path: Path) -> Path:
 
 @pytest.mark.one_database
 @pytest.mark.django_db(transaction=True)
-def test_the_command_of_the_page_makes_a_machine_a_node(live_server: LiveServer, machine: Path) -> None:
+def test_the_command_of_the_page_makes_a_machine_a_node(
+    live_server: LiveServer, machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     token = create_join_token(actor=world.admin(), now=database_now())
-    _make, install, start = node_package.join_command(portal=live_server.url, token=token).split(" && ")
+    _export, _make, write, install, start = node_package.join_command(
+        portal=live_server.url, token=token
+    ).split(" && ")
+    monkeypatch.setenv("FORETUNE_JOIN_TOKEN", token)
+    subprocess.run(["sh", "-c", write], cwd=machine, check=True)
     pip = [sys.executable, "-m", "pip", "--python", "foretune-node", *shlex.split(install)[1:]]
     done = subprocess.run(
         [*pip, "--no-deps", "--no-index"], cwd=machine, capture_output=True, text=True, timeout=300
@@ -195,13 +204,16 @@ def test_the_command_of_the_page_makes_a_machine_a_node(live_server: LiveServer,
 @pytest.mark.one_database
 @pytest.mark.django_db(transaction=True)
 def test_pip_refuses_a_wheel_that_is_not_the_one_of_the_command(
-    live_server: LiveServer, machine: Path
+    live_server: LiveServer, machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = create_join_token(actor=world.admin(), now=database_now())
     right = hashlib.sha256(node_package.wheel().read_bytes()).hexdigest()
     command = node_package.join_command(portal=live_server.url, token=token)
     assert right in command
-    install = shlex.split(command.split(" && ")[1].replace(right, "0" * 64))
+    _export, _make, write, install_line, _start = command.split(" && ")
+    monkeypatch.setenv("FORETUNE_JOIN_TOKEN", token)
+    subprocess.run(["sh", "-c", write.replace(right, "0" * 64)], cwd=machine, check=True)
+    install = shlex.split(install_line)
     pip = [sys.executable, "-m", "pip", "--python", "foretune-node", *install[1:], "--no-deps", "--no-index"]
     done = subprocess.run(pip, cwd=machine, capture_output=True, text=True, timeout=300)
     assert done.returncode == 1

@@ -14,9 +14,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from portal.http.downloads import Piece
-from portal.serving import pace
-from portal.serving.queued import waited_s
+import django
+
+django.setup()  # what sends files knows the pages of errors, and those know forms
+
+from portal.http.downloads import Piece  # noqa: E402
+from portal.serving import pace  # noqa: E402
+from portal.serving.queued import waited_s  # noqa: E402
 
 pace.GRACE_S = 1.5
 FOLDER = TemporaryDirectory()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -211,6 +212,35 @@ def test_what_is_no_request_is_refused(server: Server, sent: bytes, status: int)
     with server.connect(sent) as client:
         assert client.recv(1000).startswith(f"HTTP/1.1 {status} ".encode())
         assert is_cut(client)
+
+
+HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
+POSTED = b"POST /healthz HTTP/1.1\r\nHost: x\r\n"
+SMUGGLED = b"GET /evil HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "statuses"),
+    [
+        (POSTED + b"Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED, [400]),
+        (POSTED + b"Content-Length: 0\r\nTransfer-Encoding: xchunked\r\n\r\n" + SMUGGLED, [501]),
+        (POSTED + b"Content-Length: 0\r\nContent-Length: 5\r\n\r\nhello" + SMUGGLED, [400]),
+        (POSTED + b"Content-Length: +5\r\n\r\nhello", [400]),
+        (POSTED + b"Content-Length: 0_5\r\n\r\nhello", [400]),
+        (HEALTHZ + b"Content-Length : 5\r\n\r\nhello", [400]),
+        (HEALTHZ + b"X-A: b\r\n c\r\n\r\n", [400]),
+        (HEALTHZ + b"X-Request-ID: a\rSet-Cookie: x=1\r\n\r\n", [400]),
+        ((HEALTHZ + b"\r\n") * 2 + HEALTHZ + b"Connection: close\r\n\r\n", [200] * 3),
+    ],
+    ids=["length and chunks", "unknown coding", "two lengths", "a sign", "an underscore", "a space", "folded",
+         "carriage return", "three at once"],
+)  # fmt: skip
+def test_no_request_hides_in_another(server: Server, sent: bytes, statuses: list[int]) -> None:
+    with server.connect(sent) as client:
+        said = read_all(client)
+    assert [int(code) for code in re.findall(rb"HTTP/1\.1 (\d{3}) ", said)] == statuses
+    assert b"evil" not in said
+    assert b"x=1" not in said
 
 
 def test_healthz_answers_while_all_threads_are_busy(server: Server) -> None:

@@ -7,6 +7,7 @@ tested.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,8 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.agent.conftest import ROOT
+from tests.trainer.agent.conftest import ROOT, StartAgent
 from tests.trainer.agent.fakes.fake_portal import FakePortal, until
+from trainer.agent.__main__ import build
 from trainer.agent.errors import SetupError
 from trainer.agent.executors.base import Launch
 from trainer.agent.executors.process import ProcessExecutor
@@ -28,7 +30,7 @@ from trainer.agent.node.environment import training_environment
 from trainer.agent.node.user import RunAs, training_user
 from trainer.agent.portal_api.client import Portal
 from trainer.agent.portal_url import check_url
-from trainer.agent.settings import read_settings
+from trainer.agent.settings import Settings, read_settings
 from trainer.agent.storage.folder import (
     CHECKPOINTS,
     KEEP_CHECKPOINTS_S,
@@ -279,3 +281,31 @@ def test_trainings_run_as_root_only_where_somebody_said_so(tmp_path: Path) -> No
         training_user("nobody", folder, allow_root=False)
     with pytest.raises(SetupError, match="--user"):
         training_user("no-such-user", folder, allow_root=True)
+
+
+def test_an_agent_on_a_copy_of_a_nodes_folder_does_not_start(
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent, tmp_path: Path
+) -> None:
+    start_agent()
+    until(lambda: portal.boot_ids)
+    copy = tmp_path / "copy"
+    shutil.copytree(node_dir, copy)
+    heard = set(portal.boot_ids)
+    with pytest.raises(SetupError, match=f"is a copy of {node_dir}"):
+        build(Settings(portal=portal.url, dir=copy, allow_root=True, slots=2))
+    assert set(portal.boot_ids) == heard
+
+
+def test_a_folder_that_was_moved_or_put_back_is_still_the_nodes(tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    NodeFolder(first).prepare()
+    NodeFolder(first).refuse_a_copy()
+    moved = first.rename(tmp_path / "moved")
+    NodeFolder(moved).refuse_a_copy()
+    shutil.copytree(moved, tmp_path / "backup")
+    with pytest.raises(SetupError, match=r"delete .*place\.json"):
+        NodeFolder(tmp_path / "backup").refuse_a_copy()
+    shutil.rmtree(moved)
+    put_back = (tmp_path / "backup").rename(moved)
+    NodeFolder(put_back).refuse_a_copy()
+    NodeFolder(put_back).refuse_a_copy()

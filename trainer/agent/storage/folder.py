@@ -2,6 +2,7 @@
 
 DIR/token.json        the node token (mode 600)
 DIR/enrolment.json    the node token that was asked for, until an answer comes (mode 600)
+DIR/place.json        where the folder lies, to tell a copy of it
 DIR/facts.json        what was measured once
 DIR/speed_tests.json  the newest speed test of each model of GPU
 DIR/link_tests.json   how fast the links between its GPUs are
@@ -92,6 +93,7 @@ class NodeFolder:
         self.facts_file = self.root / "facts.json"
         self.speed_tests_file = self.root / "speed_tests.json"
         self.link_tests_file = self.root / "link_tests.json"
+        self.place_file = self.root / "place.json"
         self._lock: int | None = None
 
     def prepare(self) -> None:
@@ -112,6 +114,25 @@ class NodeFolder:
             os.close(descriptor)
             raise SetupError(f"another agent is using {self.root}; stop it or give another --dir") from None
         self._lock = descriptor
+
+    def refuse_a_copy(self) -> None:
+        """Raise SetupError for a copy of another agent's folder, which would speak for the same node.
+
+        It is another folder (a copy has another inode), at another place or on another machine. A folder
+        that was moved within its file system is still itself, and one that a backup put back where it
+        was is taken for it.
+        """
+        here = {"inode": self.root.stat().st_ino, "path": str(self.root), "machine": _machine()}
+        known = read_json(self.place_file) or here
+        elsewhere = known.get("path") != here["path"] or known.get("machine") != here["machine"]
+        if known.get("inode") != here["inode"] and elsewhere:
+            raise SetupError(
+                f"{self.root} is a copy of {known.get('path')}: two agents would speak for one node. Give an"
+                " empty --dir and a new join token; or, if the other folder is gone for good, delete"
+                f" {self.place_file}"
+            )
+        if known != here or not self.place_file.exists():
+            write_json(self.place_file, here)
 
     def unlock(self) -> None:
         """Let another agent in."""
@@ -149,6 +170,14 @@ class NodeFolder:
         for run in self.runs.iterdir():
             if run.name not in keep and time.time() - run.lstat().st_mtime > KEEP_CHECKPOINTS_S:
                 _remove([run])
+
+
+def _machine() -> str:
+    """What tells this machine from others; empty where it has no such name."""
+    try:
+        return Path("/etc/machine-id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def _remove(paths: Iterable[Path]) -> None:

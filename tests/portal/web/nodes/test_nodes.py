@@ -30,7 +30,7 @@ def test_people_look_and_administrators_act(browser: Client, person: User) -> No
         assert browser.post(f"/nodes/{node.node_id}/{verb}/", {"reason": "x"}).status_code == 403
     assert browser.post("/nodes/join-token/").status_code == 403
     User.objects.filter(pk=person.pk).update(is_staff=True)
-    assert b"--join fjoin-" in browser.post("/nodes/join-token/").content
+    assert b"FORETUNE_JOIN_TOKEN=fjoin-" in browser.post("/nodes/join-token/").content
 
 
 def test_a_node_that_gets_no_starts_since_it_fell_silent_says_so(browser: Client) -> None:
