@@ -7,34 +7,30 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import psutil
-from django.db import Error, connections
 
-from scheduler.models import Checkpoint
 from tests.chaos.cluster import Cluster
-from tests.stack.jobs import flip_a_byte, weights_at_the_portal
+from tests.stack.jobs import flip_a_byte
 
 Effect = Callable[[Cluster, str], contextlib.AbstractContextManager[None]]
 
 
 @contextlib.contextmanager
 def _damaged(cluster: Cluster, node: str, number: int) -> Iterator[None]:
-    """Change a byte in the furthest checkpoints of a node's jobs, then kill the trainings.
+    """Change a byte in the furthest checkpoints of a node's claims, then kill the trainings.
 
-    Without effect where the portal holds none, or its database is away.
+    Found by their folders alone: the database may be stopped, and this thread is the one to wake it.
     """
     stack = cluster.stack
     trainings = stack.trainings(node)
     for training in trainings:
         with contextlib.suppress(psutil.NoSuchProcess):
             training.suspend()
-    connections[stack.alias].close()  # a restart of the database may have cut it
-    with contextlib.suppress(Error):
-        held = Checkpoint.objects.using(stack.alias).filter(node__isnull=True, fault="").order_by("-step")
-        here = {"attempt__ended_at__isnull": True, "claim__node__name": node}
-        for job in set(held.filter(**here).values_list("job_id", flat=True)):
-            for checkpoint in held.filter(job=job)[:number]:
-                with contextlib.suppress(OSError):  # removed meanwhile, since a later one has come
-                    flip_a_byte(weights_at_the_portal(stack, checkpoint))
+    for claim in {path.name for path in (stack.root / "nodes" / node / "runs").glob("*")}:
+        found = (stack.data / "artifacts").glob(f"*/{claim}/checkpoints/step-*/weights.safetensors")
+        by_step = sorted(found, key=lambda path: int(path.parent.name.removeprefix("step-")))
+        for weights in by_step[-number:]:
+            with contextlib.suppress(OSError):  # removed meanwhile, since a later one has come
+                flip_a_byte(weights)
     for training in trainings:
         with contextlib.suppress(psutil.NoSuchProcess):
             training.kill()
