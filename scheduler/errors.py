@@ -106,7 +106,10 @@ class BadReport(SchedulerError):
 
 
 class Implausible(BadReport):
-    """What no honest node reports: it cannot be, by the job's plan or by what hardware is."""
+    """What no honest node reports.
+
+    It cannot be, by the job's plan or by what hardware is.
+    """
 
 
 class Conflict(SchedulerError):

@@ -74,14 +74,13 @@ def test_the_release_is_written_once() -> None:
     assert found == ["trainer/__init__.py"]
 
 
-def test_the_changelog_of_a_release_is_short_and_of_three_parts() -> None:
+def test_the_changelog_of_a_release_is_of_three_parts_with_a_line_for_each_change() -> None:
     releases = re.split(r"^## ", CHANGELOG, flags=re.MULTILINE)[1:]
     named = {release.partition("\n")[0].strip(): release for release in releases}
     assert __version__ in named
     for release in named.values():
         assert set(re.findall(r"^### (.+)$", release, re.MULTILINE)) <= {"Added", "Changed", "Fixed"}
     reported = [line for line in named[__version__].splitlines()[1:] if line and not line.startswith("#")]
-    assert len(reported) <= 20
     assert all(line.startswith("- ") for line in reported)
 
 

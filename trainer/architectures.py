@@ -40,7 +40,7 @@ def positions(config: Mapping[str, Any]) -> int:
 
 
 def keys_picked(config: Mapping[str, Any]) -> int:
-    """How many keys attention picks for each token (DeepSeek V3.2); 0 where it sees all of them."""
+    """How many keys attention picks for each token; 0 where it sees all of them."""
     inside = config.get("text_config")
     count = (inside if isinstance(inside, Mapping) else config).get("index_topk")
     return count if isinstance(count, int) and count > 0 else 0

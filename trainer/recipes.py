@@ -93,7 +93,10 @@ def _shown(bound: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value that every training of a recipe has, shown beside those that a person may set."""
+    """A value that every training of a recipe has.
+
+    It is shown beside those that a person may set.
+    """
 
     value: Any
     help: str

@@ -259,7 +259,10 @@ class StatementCollector:
         return python.syntax(text)
 
     def _take(self, characters: int, error: type[ValueError] = ValueError) -> None:
-        """Parsing costs ten microseconds a character at worst. Raises the error where too many are named."""
+        """Bound what is parsed: a character costs ten microseconds at worst.
+
+        Raises the error where too many are named.
+        """
         self._left -= characters
         if self._left < 0:
             raise error(f"The training names files of more than {MOST_PARSED:,} characters together")

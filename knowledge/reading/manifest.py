@@ -152,7 +152,7 @@ def _zipped(content: bytes) -> Iterator[_Packed]:
 
 
 def _check_apart(members: list[zipfile.ZipInfo], end: int) -> None:
-    """Check that no two members share their bytes, which would be unpacked once for each."""
+    """Check that no two members share bytes, which would be unpacked for each."""
     begins = sorted((member.header_offset, member.compress_size) for member in members)
     apart = pairwise([*begins, (end, 0)])
     if any(begin < 0 or begin + _LOCAL_HEADER + size > after for (begin, size), (after, _) in apart):
@@ -235,7 +235,7 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 
 def _path_in(records: bytes) -> str:
-    """The path that an extended header states for the member behind it, or an empty text."""
+    """The path that an extended header states for the next member, or empty."""
     if b" GNU.sparse." in records:
         raise UnreadableUpload(_SPARSE)
     found = _PATH_RECORD.search(records)
@@ -243,7 +243,10 @@ def _path_in(records: bytes) -> str:
 
 
 def _gathered(members: Iterator[_Packed]) -> ScriptManifest:
-    """Read what is wanted; a file's name and size decide before any of its bytes is unpacked."""
+    """Read what is wanted.
+
+    A file's name and size decide before any of its bytes is unpacked.
+    """
     files: dict[str, str] = {}
     left_out: dict[str, str] = {}
     total = 0

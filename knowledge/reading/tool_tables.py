@@ -1,4 +1,6 @@
-"""What the keys of other trainers ask for: one table for each tool, `tools/NAME.toml`, of names alone.
+"""What the keys of other trainers ask for.
+
+There is one table for each tool, `tools/NAME.toml`, of names alone.
 
 version, source   of the documentation that the names come from
 programs          programs and modules that start the tool
@@ -35,7 +37,7 @@ _REST = "*"  # all other values
 
 @dataclass(frozen=True, slots=True)
 class StatedKey:
-    """A key under its parents, with its value, as a configuration or a command states it."""
+    """A key under its parents, with its value, as a tree or a command states it."""
 
     path: tuple[str, ...]
     value: Any
@@ -124,7 +126,9 @@ def tool_tables() -> Mapping[str, ToolTable]:
 
 @cache
 def any_tool() -> ToolTable:
-    """Keys that ask for the same in each tool that has them, for a tree whose tool is not known.
+    """Keys that ask for the same in each tool that has them.
+
+    They serve a tree whose tool is not known.
 
     Their names are of several words: single ones mean too many things elsewhere.
     """
@@ -183,7 +187,10 @@ def _even(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def _of_values(values: Mapping[str, str], stated: Any) -> Iterator[str]:
-    """Names of what the values ask for; a component or a kind with a colon counts by its part, too."""
+    """Names of what the values ask for.
+
+    A component or a kind with a colon counts by its part, too.
+    """
     for one in stated if isinstance(stated, list) else [stated]:
         text = str(one).strip().lower().replace("-", "_")
         forms = (text, text.rpartition(".")[2], text.partition(":")[0], _REST)

@@ -1,4 +1,4 @@
-"""Wishes of a tree that the trainer cannot fulfil, by name, and keys whose wish is unknown."""
+"""Wishes of a tree that the trainer cannot fulfil, and keys that it does not know."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_NAMED = 100
 
 @dataclass(slots=True)
 class StatedKeys:
-    """What a tree states under names of its own tool: keys, and the commands that start it."""
+    """What a tree states under its tool's names: keys, and commands that start it."""
 
     keys: list[StatedKey] = field(default_factory=list)
     started: list[Invocation] = field(default_factory=list)
@@ -72,7 +72,10 @@ def unsupported(
 
 
 def unknown_keys(scripts: Sequence[Facts], stated: StatedKeys) -> tuple[str, ...]:
-    """Keys that stand in no table of the tool that the tree is for; none where the tool is not known."""
+    """Keys that stand in no table of the tool that the tree is for.
+
+    None where the tool is not known.
+    """
     tools = [] if scripts else tools_of(scripts, stated)
     if len(tools) != 1:
         return ()
@@ -81,7 +84,10 @@ def unknown_keys(scripts: Sequence[Facts], stated: StatedKeys) -> tuple[str, ...
 
 
 def tools_of(scripts: Sequence[Facts], stated: StatedKeys) -> list[ToolTable]:
-    """The tools that a command starts, a key marks or a script imports; else the one that has the keys."""
+    """The tools that a command starts, a key marks or a script imports.
+
+    Else the one that has the keys.
+    """
     tables = [table for table in tool_tables().values() if table.programs]
     started = [table for table in tables if any(table.starts(_words(one)) for one in stated.started)]
     if started:
@@ -99,7 +105,7 @@ def tools_of(scripts: Sequence[Facts], stated: StatedKeys) -> list[ToolTable]:
 
 
 def _share(table: ToolTable, keys: Sequence[StatedKey]) -> float:
-    """The share of keys that the tool itself has; 0 where too many are none that it knows."""
+    """The share of keys that the tool itself has; 0 where it lacks too many."""
     own = sum(table.has(key.path) for key in keys)
     known = sum(table.knows(key.path) for key in keys)
     enough = known >= LEAST_KNOWN * len(keys) and own >= LEAST_OWN * len(keys)

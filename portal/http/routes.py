@@ -12,7 +12,10 @@ UNKNOWN = "?"
 
 @lru_cache(maxsize=4096)
 def route_of(path: str) -> str:
-    """The route that serves a path, whatever ids it holds; one for all files and unknown paths."""
+    """The route that serves a path, whatever ids it holds.
+
+    Files and unknown paths have one together.
+    """
     try:
         return resolve(unquote(path)).route
     except Resolver404:

@@ -113,7 +113,10 @@ def _told_apart(
 def _offers(
     user: User, field: str, names: Sequence[str], files: Mapping[str, Sequence[str]]
 ) -> tuple[Offer, ...]:
-    """An answer for each file of these names; by the name alone where that tells them apart."""
+    """An answer for each file of these names.
+
+    It is the name alone where that tells them apart.
+    """
     pks = [pk for name in names for pk in files[name]][:MOST_OFFERS]
     rows = visible_files(user).filter(pk__in=pks).defer("lengths").select_related("owner", "team")
     labels, named = file_labels(rows, user), {pk: name for name in names for pk in files[name]}

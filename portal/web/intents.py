@@ -49,7 +49,7 @@ class SentenceForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A value that was understood: its field's label and input, how it is shown, and why."""
+    """A value that was understood: label and input, how it is shown, and why."""
 
     label: str
     input: str

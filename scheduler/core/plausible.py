@@ -1,4 +1,6 @@
-"""Bounds of what a node may report, from the job's own plan and from what hardware is.
+"""Bounds of what a node may report.
+
+They come from the job's own plan and from what hardware is.
 
 They are wide: an honest node never meets them, whatever its trainer counts as a row or a token.
 """

@@ -61,7 +61,9 @@ class Reachability:
         return None
 
     def proves_at(self, time: timedelta, heard_at: datetime, now: datetime, gap: timedelta) -> datetime:
-        """Return when it will have stood open for so long since `heard_at`, if it does from now on.
+        """Return when it will have stood open for so long since `heard_at`.
+
+        It is taken to stay open from now on.
 
         Whoever comes back after an absence has a gap's time.
         """

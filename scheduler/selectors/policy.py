@@ -48,7 +48,7 @@ def live_policy() -> LivePolicy:
 
 
 def fallback() -> str:
-    """Why the last decision was not the policy's own best answer, in words; empty if it was."""
+    """Why the last decision was not the policy's own best answer; empty if it was."""
     memory = Epoch.objects.values_list("memory", flat=True).first() or {}
     return str(memory.get(Epoch.FALLBACK, ""))
 

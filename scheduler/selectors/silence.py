@@ -54,7 +54,9 @@ def shown_node_state(node: Node, now: datetime) -> str:
 
 
 def heard_of_claims(attempts: str) -> Subquery:
-    """When the first of a live attempt's nodes that fell silent was last heard of; null without a node.
+    """When the first silent node of a live attempt was last heard of.
+
+    Null without a node.
 
     attempts: the field of the outer rows that holds the attempt's job.
     """
@@ -65,12 +67,14 @@ def heard_of_claims(attempts: str) -> Subquery:
 
 
 def with_nodes_heard(jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """Read with each job when the nodes that it holds were last heard of, for `silent_since`."""
+    """Read when the nodes of each job were last heard of, for `silent_since`."""
     return jobs.annotate(nodes_heard_at=heard_of_claims("pk"))
 
 
 def silent_since(job: Job, now: datetime) -> datetime | None:
-    """Since when nothing is heard of a node that the job holds; None while all are heard of.
+    """Since when nothing is heard of a node that the job holds.
+
+    None while all are heard of.
 
     Of a gang, one silent node is enough: its training waits for that one. The job was read by
     `with_nodes_heard`.
@@ -122,7 +126,10 @@ def waits_until(job: Job, heard_at: datetime, now: datetime) -> datetime:
 
 
 def way_in(epoch: Epoch, name: str, now: datetime) -> Reachability:
-    """Return how a way into the portal, `web` or `nodes`, was used as the last tick noted it."""
+    """Return how a way into the portal was used, as the last tick noted it.
+
+    The ways are `web` and `nodes`.
+    """
     heard_at, since = getattr(epoch, f"{name}_heard_at"), getattr(epoch, f"{name}_since")
     if heard_at is None or since is None:
         return Reachability(heard_at=now, since=now)

@@ -21,7 +21,10 @@ def all_simulations() -> QuerySet[Simulation]:
 
 
 def newest_comparison() -> Simulation | None:
-    """The newest one of policies on the nodes of that time, which knew what was promised to each job."""
+    """The newest comparison of policies on the nodes of that time.
+
+    It knew what was promised to each job.
+    """
     told = Simulation.objects.filter(
         state=SimulationState.DONE, as_it_was=True, knowledge=Fidelity.PERFORMANCE
     )

@@ -45,7 +45,10 @@ class FormatError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What holds a row. number: of the line where it begins; place: of an array's row, such as `row 2 `."""
+    """What holds a row.
+
+    number: of the line where it begins. place: of an array's row, such as `row 2 `.
+    """
 
     number: int
     content: bytes
@@ -118,7 +121,10 @@ def _rows_of_array(head: bytes, lines: BinaryIO, number: int, max_row_bytes: int
 
 
 def _check_between(between: bytes | bytearray, symbol: bytes, row: int, number: int) -> None:
-    """What stands before an object of an array must be one comma, and nothing before the first."""
+    """Check what stands before an object of an array.
+
+    It must be one comma, and nothing before the first.
+    """
     found = between.strip()
     if symbol not in b"{]" or found not in ((b",",) if row and symbol == b"{" else (b"",)):
         message = (

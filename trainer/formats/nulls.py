@@ -29,7 +29,7 @@ def of_schema(value: Any) -> Any:
 
 
 def of_arguments(value: dict[str, Any], schema: Any, unused: Unused, path: str) -> dict[str, Any]:
-    """The arguments of a call without nulls that the schema of the function does not allow.
+    """The arguments of a call without nulls that the schema does not allow.
 
     Their names are noted. Nulls in lists are kept: Arrow inserts none there.
     """
@@ -93,7 +93,10 @@ def _names_null(schema: Mapping[str, Any]) -> bool:
 
 
 def _allows_null(schema: Any, root: Any, depth: int = 8) -> bool:
-    """Is null a value by this schema? Not where there is none: nobody declared the argument."""
+    """Is null a value by this schema?
+
+    Not where there is none: nobody declared the argument.
+    """
     if not isinstance(schema, dict) or not depth:
         return schema is True
     if "$ref" in schema:

@@ -93,7 +93,10 @@ def device_of(uuid: str) -> str | None:
 
 
 def _refuse_crowd(gpus: Sequence[GpuFacts], cores: int, memory_bytes: int, path: str) -> None:
-    """Refuse more than one machine can have: a core for each slot, and the memory that they share."""
+    """Refuse more than one machine can have.
+
+    There is a core for each slot, and the memory that they share.
+    """
     slots = [gpu for gpu in gpus if gpu.model == "cpu"]
     if len(gpus) - len(slots) > MOST_GPUS:
         raise ProtocolError(f"{path}.gpus", f"lists {len(gpus)} GPUs, and a node has {MOST_GPUS} at most")

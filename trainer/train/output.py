@@ -85,7 +85,7 @@ def _save_model(folder: Path, order: TrainingSpec, base: Loaded, learnt: Learnt)
 
 
 def _announce(folder: Path, base: Loaded, ends: tuple[int, ...]) -> None:
-    """Name the learnt ends in the generation configuration, so that programs stop there.
+    """Name the learnt ends in the generation configuration: programs stop there.
 
     An adapter gets one as well. It is written as it is: its author may have left settings that
     contradict each other, which transformers refuses to save once anything else was changed.

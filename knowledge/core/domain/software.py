@@ -20,7 +20,9 @@ SPELLINGS = tuple((name, _spelling(name)) for name in NAMES)
 
 @lru_cache(maxsize=1024)
 def spelled(software: str) -> str:
-    """The text with known names as formulas know them, and a space before each version.
+    """The text with known names as formulas know them.
+
+    A space stands before each version:
 
     `lit-gpt==0.5, BitsAndBytes v0.42` is `LitGPT 0.5, bitsandbytes 0.42`.
     """

@@ -80,7 +80,10 @@ def _gpu_model(best: Option, options: tuple[Option, ...]) -> str:
 
 
 def _time_and_cost(*compared: Option) -> list[str]:
-    """How long each takes and, where all have a price, how its cost compares with the first's."""
+    """How long each takes and how its cost compares with the first's.
+
+    Costs are compared where all have a price.
+    """
     times = [rough_time(option.duration_s.value) for option in compared]
     costs = [option.cost.value for option in compared]
     if not all(costs):
@@ -171,7 +174,10 @@ def notes(
 
 
 def cut(request: Request) -> tuple[str, ...]:
-    """A note when rows are longer than the length that the person chose; counts are estimated."""
+    """A note when rows are longer than the length that the person chose.
+
+    Its counts are estimated.
+    """
     longest, data = int(request.fixed.get("tokens_per_sample") or 0), request.data
     rows = sum(number for length, number in data.lengths if length > longest > 0)
     if not rows:

@@ -62,7 +62,10 @@ def _chance(option: Option) -> float:
 
 
 def _wider(interval: Interval, width: float) -> Interval:
-    """Errors in ln add up in quadrature; a bound that is unknown is that of the borrowing alone."""
+    """The interval with the borrowing's errors, which add up in quadrature in ln.
+
+    A bound that is unknown is that of the borrowing alone.
+    """
     value = interval.value
     if not value:
         return interval

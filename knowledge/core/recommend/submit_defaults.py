@@ -169,7 +169,7 @@ def four_bits_instead(request: Request, method: Choice, found: Sequence[Option])
 
 
 def _least_memory(request: Request, pools: list[GpuPool]) -> dict[str, Array]:
-    """Return the bytes a GPU needs with everything that saves memory, by method, and what it has.
+    """Return the least bytes that a GPU needs, by method, and what it has.
 
     LoRA is cut over the largest bundle of each pool; 4-bit weights lie whole on each GPU.
     """

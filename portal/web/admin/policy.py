@@ -130,7 +130,7 @@ def policy(request: PageRequest) -> HttpResponse:
 
 
 def _past(current: str) -> dict[str, Any]:
-    """What would have served best of the portal's own past, by the newest comparison that tells.
+    """What would have served best, by the newest comparison of the own past.
 
     compared: the policies that another comparison is about, which a worker plays when it is asked for.
     """

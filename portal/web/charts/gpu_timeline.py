@@ -83,7 +83,10 @@ def _tops(lanes: Sequence[Lane]) -> list[int]:
 
 
 def _held_bar(top: int, bar: Bar, since: datetime, now: datetime) -> DrawnBar:
-    """What a GPU did, as far as that is known: on a silent node, up to its last report."""
+    """What a GPU did, as far as that is known.
+
+    On a silent node, that is up to its last report.
+    """
     end = max(bar.start, bar.heard_at or bar.end or now)
     text = f"{_name(bar)}, GPU {bar.gpu_index}, {duration((end - bar.start).total_seconds())}"
     start = max(bar.start, since)

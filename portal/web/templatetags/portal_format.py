@@ -195,13 +195,19 @@ def phrase(sentence: str) -> str:
 
 @register.filter
 def node_state(node: Node) -> str:
-    """The state of a node as people see it: `silent` where work could be there, and nothing is heard."""
+    """The state of a node as people see it.
+
+    It is `silent` where work could be there, and nothing is heard.
+    """
     return shown_node_state(node, timezone.now())
 
 
 @register.filter
 def unheard(node: Node) -> bool:
-    """Whether nothing was heard of the node lately, so that no live figure of it is shown."""
+    """Whether nothing was heard of the node lately.
+
+    No live figure of it is shown then.
+    """
     return is_silent(node, timezone.now())
 
 

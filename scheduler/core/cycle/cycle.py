@@ -41,7 +41,9 @@ BEFORE = "Jobs that rank before it go first."
 
 
 class _Passed(NamedTuple):
-    """A job that found no place when its turn came, of a ranking in which others may still be stopped.
+    """A job that found no place when its turn came.
+
+    It is of a ranking in which others may still be stopped.
 
     options: those that it would take; of one that was stopped, what it ran with. behind: who goes first.
     """
@@ -117,7 +119,7 @@ class Cycle:
         return (*self.evicted.values(), *self.moved, *self.started, *self.waits)
 
     def _offer_again(self) -> None:
-        """Offer what is free, now that nobody is stopped any more, to those that were passed."""
+        """Offer what is free to those that were passed, when nobody is stopped any more."""
         if not self.evicted or self.free.used_up:
             return
         self.evictions, self.closed, self.taken, self.withheld = None, False, _NONE, _NONE

@@ -1,4 +1,6 @@
-"""Backfill with a reservation: later jobs may use what the first waiting job cannot.
+"""Backfill with a reservation.
+
+Later jobs may use what the first waiting job cannot.
 
 The first job of an order that does not fit gets a reservation: the earliest time at which it would fit by the
 predicted ends of the running jobs, and GPUs for it then, of which as few as possible are free now. A later
@@ -65,7 +67,7 @@ def remembered(promise: Reservation | None) -> dict[str, Any]:
 def decide_in_order(
     order: Iterable[JobInfo], state: ClusterState, now: float, rules: CycleOptions, behind: str = BEFORE
 ) -> tuple[tuple[Action, ...], dict[str, Any]]:
-    """One decision about the jobs in this order, and what is to be remembered of its reservation."""
+    """One decision about the jobs in this order, with what its reservation leaves."""
     if rules.blocks is not HeadOfLine.RESERVATION:
         return Cycle(state, now, rules, behind).run(order), {}
     queue = ReservingQueue(rules, state, behind=behind)
@@ -250,7 +252,9 @@ class _Walk:
         return self._later
 
     def _reserve_others(self) -> bool:
-        """Keep the promise with other GPUs that will be there by then, of which fewer are free now.
+        """Keep the promise with other GPUs, of which fewer are free now.
+
+        They will be there by the promised time.
 
         Some have been taken since by jobs that end in time, or are free now while others are not.
         """

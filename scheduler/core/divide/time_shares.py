@@ -24,7 +24,10 @@ SUM_WEIGHT = 1e-4  # breaks ties among max-min solutions towards more throughput
 
 
 class TimeShares(NamedTuple):
-    """Shares of time of each job (id) on each GPU model; solved: else all have equal shares."""
+    """Shares of time of each job (id) on each GPU model.
+
+    solved: else all have equal shares.
+    """
 
     of_jobs: dict[str, dict[str, float]]
     solved: bool

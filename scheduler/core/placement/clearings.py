@@ -149,7 +149,7 @@ def closest_free(found: Iterable[Ways]) -> Spot | None:
 
 
 def least_harmful(found: Sequence[Ways], lowest: float) -> Spot | None:
-    """The spot whose victims are of the lowest class, then cost least, then are fewest.
+    """The spot with victims of the lowest class, then the cheapest, then the fewest.
 
     lowest: as of `disruption`.
     """

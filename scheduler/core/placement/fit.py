@@ -263,7 +263,10 @@ class FreeGpus:
 
 
 def request_of(option: Option, job: JobInfo) -> Request:
-    """What decides whether the option fits at all: of jobs with equal requests all fit, or none."""
+    """What decides whether the option fits at all.
+
+    Of jobs with equal requests all fit, or none.
+    """
     return _request(option, job, asked(job, option).required)
 
 

@@ -142,7 +142,7 @@ class FreeGpuIndex:
     def least_of(
         self, spared: FreeGpuIndex, share: int, excluded: Collection[str], level: TopologyLevel
     ) -> str | None:
-        """The node that has so many free GPUs with the fewest that are free in `spared`, too.
+        """The node with so many free GPUs, the fewest of them free in `spared`, too.
 
         They lie as close as this level says. Of equal nodes the fullest one is taken, then the smallest id.
         """
@@ -159,7 +159,10 @@ class FreeGpuIndex:
     def pick_sparing(
         self, spared: FreeGpuIndex, node: str, share: int, level: TopologyLevel
     ) -> tuple[GpuId, ...]:
-        """Free GPUs of a node, as close as this level, with the fewest that are free in `spared`, too."""
+        """Free GPUs of a node, as close as this level.
+
+        They are those of which the fewest are free in `spared`, too.
+        """
         taken = spared.free.get(node, 0)
         chosen = sparing_of(self.nodes[node].sites, self.free[node], taken, share, level)
         return tuple([(node, index) for index in indices_of(chosen)])

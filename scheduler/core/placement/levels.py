@@ -158,7 +158,9 @@ def closest_of(sites: tuple[GpuSite, ...], gpus: int, count: int) -> tuple[Topol
 
 
 def sparing_of(sites: tuple[GpuSite, ...], gpus: int, spared: int, count: int, level: TopologyLevel) -> int:
-    """The `count` of these GPUs in a group of this level, or closer, with the fewest of `spared`.
+    """So many of these GPUs in a group of this level, or closer.
+
+    They hold the fewest of `spared`.
 
     All are bits of numbers. Of groups alike the smallest is taken, then the lowest; 0: there is none.
     """

@@ -159,7 +159,7 @@ def _turn(job: JobInfo, model: str, ledger: _Ledger, start_s: float) -> tuple[fl
 
 
 def _fastest_first(options: Iterable[Preferred]) -> dict[str, int]:
-    """The place of each GPU model by the mean pace of the jobs there, the fastest first."""
+    """The place of each GPU model by the jobs' mean pace there, the fastest first."""
     paces: dict[str, list[float]] = defaultdict(list)
     for preferred in options:
         for model, pace in preferred.paces.items():

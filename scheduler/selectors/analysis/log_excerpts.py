@@ -1,4 +1,4 @@
-"""The part of an attempt's log that is read to answer a question: its beginning and its end.
+"""The beginning and the end of an attempt's log, which answer questions.
 
 However long a log is, a bounded number of characters and lines is read.
 """
@@ -37,7 +37,10 @@ class LogExcerpt:
 
 
 def newest_piece(attempt: Attempt) -> int:
-    """The id of the attempt's newest piece; it changes with every report. 0 without a log."""
+    """The id of the attempt's newest piece, 0 without a log.
+
+    It changes with every report of a log.
+    """
     return _pieces(attempt).order_by("-pk").values_list("pk", flat=True).first() or 0
 
 

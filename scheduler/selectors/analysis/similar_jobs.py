@@ -55,7 +55,10 @@ class SimilarJob:
 
     @property
     def as_long(self) -> bool:
-        """Whether it had as much to do, on such GPUs, so that its duration says something of the job's."""
+        """Whether it had as much to do, on such GPUs.
+
+        Only then does its duration say something of the job's.
+        """
         return not {name for name, *_ in self.differs} & {*WORK, *PLACE, "number_gpus"}
 
 
@@ -86,7 +89,7 @@ class LikeJobs:
 
     @property
     def took_s(self) -> tuple[int, float, float] | None:
-        """How many with as much to do succeeded, with their shortest and longest duration, from two on."""
+        """How many with as much to do succeeded, and how long they took, from two on."""
         ended = [one for one in self.jobs if one.job.state == JobState.SUCCEEDED and one.as_long]
         took = [one.duration_s for one in ended if one.duration_s]
         return (len(took), min(took), max(took)) if len(took) > 1 else None

@@ -50,7 +50,7 @@ class Availability:
 
     @property
     def reasons(self) -> list[tuple[str, int, list[Node]]]:
-        """(state, nodes in it, those that say why) for each state but `ready` and `silent`."""
+        """(state, nodes in it, those that say why) but for `ready` and `silent`."""
         return [
             (state, len(nodes), [node for node in nodes if node.reason][:NAMED])
             for state, nodes in self.away.items()

@@ -43,7 +43,9 @@ class JobSilence:
 
 
 def job_silence(job: Job, now: datetime) -> JobSilence | None:
-    """Return it of a job that was read by `get_job`; None while all of its nodes are heard of.
+    """Return it of a job that was read by `get_job`.
+
+    None while all of its nodes are heard of.
 
     It takes three queries where there is any.
     """

@@ -113,7 +113,9 @@ def costs_so_far(jobs: Iterable[KeyedJob], now: datetime) -> dict[str, JobCost]:
 
 
 def cost_so_far(job: Job, now: datetime) -> JobCost | None:
-    """Return the same of one job that was read by `get_job`; None where no GPU had a price.
+    """Return the same of one job that was read by `get_job`.
+
+    None where no GPU had a price.
 
     It takes one query, and none where it was asked at the same moment before.
     """
@@ -146,7 +148,9 @@ def _by_job(held: Sequence[GpuCost]) -> dict[str, JobCost]:
 
 
 def expected_cost(job: Job, cost: JobCost | None, ending: Ending | None) -> float | None:
-    """Return what the job will have cost in all, of one that has not held a GPU yet as it was promised.
+    """Return what the job will have cost in all.
+
+    Of one that has not held a GPU yet it is what was promised.
 
     None where its end or a price is not known, and once it has ended.
     """

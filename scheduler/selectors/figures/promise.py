@@ -112,7 +112,7 @@ def new_prediction(job: Job, cost: JobCost | None, now: datetime) -> Option | No
 
 
 def later_than_promised(job: Job, ending: Ending | None, now: datetime) -> Interval | None:
-    """Return how long a job will run in all, in s, if that is surely longer than was promised.
+    """Return how long a job will run, in s, if surely longer than was promised.
 
     The promise is that for its placement. It is surely longer where even the earliest end that is expected
     lies beyond the latest promised one.

@@ -160,7 +160,7 @@ def _end(claim: Claim, said: ClaimState, now: datetime) -> None:
 
 
 def _doubts(claim: Claim) -> str:
-    """What contradicts the success of the node that has the results; empty if nothing does."""
+    """What contradicts a success of the node with the results; empty if nothing."""
     if claim.rank:
         return ""
     attempt = claim.attempt

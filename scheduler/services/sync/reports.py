@@ -254,7 +254,10 @@ def _peak(attempt: Attempt, memory_bytes: float | None) -> None:
 
 
 def _capacity(attempt: Attempt) -> float:
-    """The memory of the largest GPU of an attempt; of CPU slots, which have no limit, all of the node's."""
+    """The memory of the largest GPU of an attempt.
+
+    CPU slots have no limit: of those it is all of the node's.
+    """
     held = Gpu.objects.filter(allocations__claim__attempt=attempt)
     memory = held.aggregate(gpu=Max("memory_bytes"), node=Max("node__memory_bytes", filter=Q(model="cpu")))
     return max((float(value) for value in memory.values() if value), default=LARGEST)

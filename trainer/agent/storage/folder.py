@@ -116,7 +116,9 @@ class NodeFolder:
         self._lock = descriptor
 
     def refuse_a_copy(self) -> None:
-        """Raise SetupError for a copy of another agent's folder, which would speak for the same node.
+        """Raise SetupError for a copy of another agent's folder.
+
+        It would speak for the same node.
 
         It is another folder (a copy has another inode), at another place or on another machine. A folder
         that was moved within its file system is still itself, and one that a backup put back where it

@@ -54,7 +54,9 @@ def opening(tokenizer: Any) -> list[int]:
 
 
 def plain_template(tokenizer: Any, stops: Stops) -> str:
-    """A chat template of `role: content` lines, each answer ended, for a model that has none.
+    """A chat template of `role: content` lines, for a model that has none.
+
+    Each answer is ended.
 
     Raises TrainError where the model knows no token to end an answer with.
     """

@@ -139,7 +139,7 @@ class Template:
         return not seen
 
     def _thinking(self, chat: Chat, drawn: Drawn) -> tuple[str, Span] | None:
-        """The text with the thoughts of the last answer, where the template leaves them out of it.
+        """The text with the thoughts of the last answer that the template leaves out.
 
         They are what the model shall say, after the prompt that it is given. None where the
         template shows them. Raises TrainError where it knows of no thoughts.

@@ -53,7 +53,7 @@ class Counts:
     earlier: set[int] = field(default_factory=set)
 
     def learnt_ends(self, stops: Stops) -> tuple[int, ...]:
-        """Tokens that end what the model says from now on, beyond those at which it stops already.
+        """Tokens that end what the model says, beyond those at which it stops already.
 
         Where a template ends the last turn itself, that is how the model ends when it is used,
         whatever stands behind earlier turns (`<|return|>` and `<|end|>` of gpt-oss).
@@ -155,7 +155,7 @@ class Tokeniser:
         return low, high
 
     def _ended(self, text: str, ids: list[int], offsets: Sequence[Span], end: int, *, is_last: bool) -> int:
-        """Return where a turn of a chat that ends before the token `end` ends with its end learnt.
+        """Return where a turn that ends before the token `end` ends, its end learnt.
 
         It is one beyond the text's tokens where the row needs an end behind them.
         """
@@ -192,5 +192,8 @@ def _last_of(text: str, offsets: Sequence[Span], end: int) -> int:
 
 
 def _next_of(text: str, offsets: Sequence[Span], begin: int) -> int:
-    """The first token from `begin` on that is no white space; the number of tokens if there is none."""
+    """The first token from `begin` on that is no white space.
+
+    It is the number of tokens if there is none.
+    """
     return next((at for at in range(begin, len(offsets)) if not _is_blank(text, offsets[at])), len(offsets))

@@ -17,7 +17,7 @@ REASONING = ("reasoning_content", "thinking")  # templates read the one or the o
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The way in which a template takes turns, where it does not take them as transformers has them.
+    """The way in which a template takes turns, where it is not transformers' own.
 
     roles: the names by which it knows roles.
     arguments_as_text: calls have the JSON text of their arguments (DeepSeek V3).
