@@ -124,6 +124,26 @@ CLAUSES: dict[str, dict[str, Any]] = {
         "budget": 20,
         "goal": "budget",
     },
+    # facts, others' values, and limits of other things
+    "My file has 12,000 rows of about 300 tokens": {},
+    "answers have up to 200 tokens": {},
+    "train for 1,000,000 tokens": {},
+    "I want it to answer in at most 3 steps": {},
+    "samples of 300 tokens, 2048 tokens": {"tokens_per_sample": 2048},
+    "each node has 8 GPUs": {},
+    "eval batch size 4, train batch size 16": {"effective_batch_size": 16},
+    "our last run with rank 64 and lr 3e-4 diverged, so use rank 16": {"lora_r": 16},
+    "the readme suggests 4 epochs": {},
+    "someone said rank 128, I say rank 8": {"lora_r": 8},
+    "I have already spent 80 euros": {},
+    "the price of an A100 should be 1.50 EUR an hour from now on": {},
+    "stop when the loss is under 1": {},
+    "keep GPU hours under 40": {},
+    "my file was uploaded on Friday at 5pm": {},
+    "do not start before Friday 8:00": {},
+    "start it at noon, finish by Wednesday 20:00": deadline("2026-03-11T20:00:00+01:00"),
+    "start it now and have it ready by Friday": deadline("2026-03-13T18:00:00+01:00"),
+    "max_retries=4, random_state=3407, save_total_limit 2": {},
     # team and name
     "for the nlp team": {"team": "nlp"},
     "for the finance team": {},
@@ -134,6 +154,10 @@ CLAUSES: dict[str, dict[str, Any]] = {
 def test_a_team_may_stand_before_the_wish() -> None:
     assert values(f"for nlp: {NAMED}") == FORM | {"team": "nlp"}
     assert "team" not in values(f"for poems: {NAMED}")
+
+
+def test_a_wish_may_follow_one_about_quotas() -> None:
+    assert values("set my quota to 100 euros and train phi-4 on poems.jsonl") == FORM
 
 
 @pytest.mark.parametrize("clause", CLAUSES)

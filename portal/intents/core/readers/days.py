@@ -81,7 +81,7 @@ _HOURS = re.compile(
     r"|hours\s+sharp)(?:\s+(?:in\s+the\s+)?(?P<part4>morning|afternoon|evening))?"
     r"|(?:(?<=\bat )|(?<=\bby )|(?<=before )|(?<=until )|(?<=till )|(?<=around )|(?<=about ))"
     r"(?P<h6>\d{1,2})\s+in\s+the\s+(?P<part6>morning|afternoon|evening)"
-    r"|(?P<half5>half|quarter)\s+past\s+(?P<h5>\d{1,2})(?:\s?(?P<ap5>[ap])\.?m\b\.?)?)(?![\w/:]|-\w|\.\d)"
+    r"|(?P<half5>half|quarter)\s+past\s+(?P<h5>\d{1,2})(?:\s?(?P<ap5>[ap])\.?m\b\.?)?)(?![\w/]|:\w|-\w|\.\d)"
 )
 _ISO_HOUR = re.compile(r"(?<=\d)t(?P<h>\d{2}):(?P<min>[0-5]\d)(?::[0-5]\d)?")
 _PARTS: tuple[tuple[re.Pattern[str], time | None], ...] = (

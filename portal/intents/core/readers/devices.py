@@ -48,6 +48,10 @@ _PATTERNS = tuple(
 )  # fmt: skip
 _BOUND = re.compile(r"(?P<no>(?:\bno|\bnot|n't|\bnever)\s+(?:\w+\s+)?)?(?P<than>more\s+than|over|above"
     r"|below|under|(?:fewer|less)\s+than)\s*$")  # fmt: skip
+# What a node has is no wish for it.
+_OWNED = re.compile(
+    rf"(?:each|every|our|the|a|per)\s+{_NODE}\s+(?:has|have|had|got|comes?\s+with|holds?)\s*$"
+)
 _UPPER = re.compile(r"more|over|above")
 _CPU = re.compile(
     r"(?<!\w)(?:(?:on|use|using|with)\s+(?:the\s+|a\s+|only\s+)?cpus?(?:\s+only)?|cpu[\s-]only"
@@ -73,6 +77,8 @@ def read(text: Sentence, setting: Setting, taken: list[tuple[int, int]]) -> Iter
 
 def _is_open(before: str) -> bool:
     """Does a number after these words determine nothing?"""
+    if _OWNED.search(before):
+        return True
     bound = _BOUND.search(before)
     return bound is not None and not (bound["no"] and _UPPER.match(bound["than"]))
 

@@ -62,11 +62,20 @@ _TAILED = re.compile(
 _BARE = re.compile(rf"{_LEAD}(?P<limit>{_LIMIT})\s*(?P<n>\d[\d,.']*(?:k\b)?|{WORDS})(?!\w){_OTHER_UNIT}"
     r"(?=\s*(?:$"
     r"|[,;.!?)/]|and\b|but\b|or\b|for\b|please\b|total\b|in total\b|by\b|with\b|on\b|-))")  # fmt: skip
-_AT_LEAST = re.compile(r"(?:at least|more than|over|above|from|than|saves?|saved|earn(?:s|ed)?|worth)\s*$")
+_AT_LEAST = re.compile(
+    r"(?:at least|more than|over|above|from|than|saves?|saved|earn(?:s|ed)?|worth"
+    r"|spent|paid|wasted|burn(?:t|ed)|refunded)\s*$"
+)
 # "At least 4 GPUs and not over 8" goes on with GPUs.
 _GOES_ON = re.compile(
     r"(?:below|(?:fewer|less) than|at least|from|min(?:imum)?(?: of)?)\s+\S{1,12}"
     r"\s+(?:gpus?|cards?|nodes?|epochs?|steps?|hours?|days?)\s*,?\s*(?:and|but|or)\s*$"
+)
+# "Until the loss is under 1", "keep GPU hours under 40": limits of other things.
+_OTHER_THING = re.compile(
+    r"\b(?:loss|perplexity|accuracy|error|score|f1|norm|gradients?|hours?|minutes?|memory|vram|ram|latency|rate"
+    r"|rank|length|size|temperature|retries|attempts|tries|tokens)\s+"
+    r"(?:(?:is|are|be|go|goes|get|gets|stay|stays|falls?|drops?|should|must|shall|will)\s+)*$"
 )
 _NOT_A_LIMIT = re.compile(r"(?:no|not)\s*$")
 
@@ -83,7 +92,7 @@ def read(text: Sentence, currency: str) -> Iterator[Proposal]:
             yield from _budget(found, found["n"], weight=1)
     for found in text.find(_BARE):
         before = text.low[: found.start()]
-        if not _AT_LEAST.search(before) and not _GOES_ON.search(before):
+        if not any(other.search(before) for other in (_AT_LEAST, _GOES_ON, _OTHER_THING)):
             yield from _budget(found, found["n"], weight=0)
 
 

@@ -95,7 +95,8 @@ QUANTITIES = (
         weight=1,
     ),
     # Said of other things, so that their numbers are nobody's.
-    Quantity(field="", keys=r"(?:random\s+)?seed|priority|prio|quota|retries|"
+    Quantity(field="", keys=rf"(?:eval(?:uation)?|valid(?:ation)?|test|inference)[\s_-]*{_BATCH}"
+        r"|(?:random\s+)?seed|priority|prio|quota|retries|"
         r"warm[\s_-]*up(?:\s+(?:steps|ratio|for))?"
         r"|dropout|weight[\s_-]*decay|save[\s_-]*(?:every|steps)|log(?:ging)?[\s_-]*(?:every|steps)"
         r"|eval(?:uate)?[\s_-]*(?:every|steps)|every|patience|checkpoint every|momentum|temperature"
@@ -112,6 +113,18 @@ _BATCH_EACH = re.compile(
     rf"(?<![\w.]){_BATCH}(?:{_IS}|{_NEAR})(?P<n>{COUNT})\s*(?:samples?|examples?|rows?)?\s*(?:{_PER})(?!\w)"
 )
 _EVERY = re.compile(r"(?:every|each|warm[\s-]?up(?: of| for)?|save|log|evaluate|eval)\s*$")
+# Facts about texts and training as a whole, or what answers should be: "rows of about 300 tokens",
+# "answers in at most 3 steps", "train for a million tokens".
+_ABOUT = r"(?:(?:about|around|roughly|up\s+to|at\s+most|at\s+least|exactly|some|only)\s+|~\s*)*"
+_FACT = re.compile(
+    r"(?:\b(?:rows?|answers?|repl(?:y|ies)|responses?|questions?|samples?|examples?|documents?|texts?|chats?"
+    r"|dialog(?:ue)?s?|messages?|e?mails?|prompts?|essays?|letters?|files?|data(?:set)?|they|it|which|that|each)\s+"
+    r"(?:each\s+|usually\s+|often\s+)?(?:of|have|has|with|are|is|contains?|average|holds?)"
+    r"|\b(?:answer|reply|respond|reason|think|solve|explain)(?:s|ing)?\s+(?:\w+\s+){0,3}?(?:in|with|within|using)"
+    rf")\s+{_ABOUT}$"
+)
+_TRAINED_FOR = re.compile(rf"\btrain(?:ed|ing)?\s+(?:it\s+)?(?:for|over)\s+{_ABOUT}$")
+_FACTS = {"tokens_per_sample": (_FACT, _TRAINED_FOR), "max_steps": (_FACT,)}
 _OPEN_BOUND = re.compile(r"(?<!no )(?<!not )(?<!n't )(?:more\s+than|over|above|(?:fewer|less)\s+than)\s*$")
 _RANGE = re.compile(rf"{_BEFORE}(?:between\s+)?({COUNT})\s*(?:-|to|or|and|/)\s*$")
 _HALF = re.compile(r"(?<![\w./])(?:(?P<n>one|a|two|three|\d)\s+(?:and\s+a\s+half|1/2)\s+epochs?|"
@@ -190,7 +203,7 @@ def _proposal(q: Quantity, found: re.Match[str], text: Sentence, *, keyed: bool)
     field = q.field
     before = text.low[: found.start("n")]
     if not keyed:
-        if _EVERY.search(before) or _OPEN_BOUND.search(before):
+        if any(other.search(before) for other in (_EVERY, _OPEN_BOUND, *_FACTS.get(field, ()))):
             field = ""
         elif low := _RANGE.search(before):
             return Proposal(field="", start=low.start(), end=found.end(), weight=8)

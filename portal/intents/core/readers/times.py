@@ -38,6 +38,13 @@ _NO_DEADLINE = re.compile(
     r"|collected|uploaded|until\s+now|not\s+before|as\s+of|version|between|in|for\s+the|during"
     r"|on\s+the\s+data)\s+(?:the\s+|on\s+|at\s+)?$"
 )
+# "Do not start before Friday" sets no end; "I uploaded it on Friday" is past.
+_NO_END = re.compile(
+    r"(?:\bnot|n't|\bnever)\s+(?:\w+\s+){0,3}before\s+(?:the\s+|next\s+)?$"
+    r"|\b(?:start|begin|launch)(?:ing)?\s+(?:(?:it|this|them|the\s+(?:job|run|training))\s+)?"
+    r"(?:before|by|at|on|after|until)\s+(?:the\s+|next\s+)?$"
+    r"|\b(?:uploaded|recorded|collected|started|created|added|changed|exported|wrote|got|received)\b[^,.!?]{0,60}\bon\s+$"
+)
 # A day that ends a clause is a deadline without "by", as in a telegram.
 _AFTER_COMMA = re.compile(r"(?:[,;(/]|\s-)\s*$")
 _APART = re.compile(r"\s*(?:$|[,;:.!?)/|+-]|please\b|and\b|thanks\b)")
@@ -60,7 +67,7 @@ _WITHIN = re.compile(
     rf"|roughly|no\s+more\s+than|up\s+to|just|only|exactly|~)\s*)?{_LENGTH}(?![\w]|\s+of\s+"
     r"(?:training|data))"
 )
-_FROM_NOW = re.compile(rf"(?<![\w.,])(?:at\s+most\s+)?{_LENGTH}\s+from\s+now(?!\w)")
+_FROM_NOW = re.compile(rf"(?<![\w.,])(?:at\s+most\s+)?{_LENGTH}\s+from\s+now(?!\s+on\b)(?!\w)")
 _TAKES = re.compile(
     r"(?:takes?|took|taking|for|lasts?|runs?|ran|needs?|needed|costs?)\s*(?:me\s+|us\s+|about\s+"
     r"|at\s+most\s+|around\s+|up\s+to\s+|only\s+)*$"
@@ -163,7 +170,9 @@ def _proposal(text: Sentence, day: Day, hour: Hour | None, zone: tzinfo, local: 
         telegram = day.kind == "numeric" and bool(day.dates) and text.low[day.start : day.end].count("/") == 2
     telegram |= day.kind == "weekday" and bool(_AFTER_COMMA.search(text.low[: min(start, day.start)]))
     telegram = telegram and (precise or bool(_APART.match(text.low, end)))
-    if not meant and (not telegram or _NO_DEADLINE.search(text.low[:start])):
+    first = min(day.start, hour.start) if hour else day.start
+    begins = text.low[: first + 3 * text.low.startswith("on ", first)]
+    if _NO_END.search(begins) or (not meant and (not telegram or _NO_DEADLINE.search(text.low[:start]))):
         vague = day.kind == "weekday" or day.kind == "numeric"
         return Proposal(field="", start=start, end=end, weight=-8 if vague else 0)
     if day.wrong:
