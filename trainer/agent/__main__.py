@@ -46,7 +46,7 @@ def build(settings: Settings) -> Agent:
         folder, settings.slots, settings.topology,
         offline=settings.offline, kind=settings.kind, market=settings.market,
     )  # fmt: skip
-    run_as = training_user(settings.user, folder, allow_root=settings.allow_root)
+    run_as = training_user(settings.user, folder)
     if facts.gpus[0].model != "cpu":
         check_torch(facts.gpus, run_as)
         for method, why in facts.cannot_train.items():

@@ -41,7 +41,6 @@ class Settings:
     model_roots: Sequence[Path] = ()
     executor: str = "process"
     user: str = "nobody"
-    allow_root: bool = False
     address: str = ""
     ports: Sequence[int] = (0,)
     speed_test: bool = False
@@ -80,7 +79,6 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         model_roots=_model_roots(given.model_roots, given.dir),
         executor=given.executor,
         user=given.user,
-        allow_root=given.allow_root,
         address=given.address or "",
         ports=given.ports,
         speed_test=not given.no_speed_test,
@@ -219,11 +217,11 @@ def _add_trainings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--executor", default="process", choices=EXECUTORS, help="what runs trainings (process)"
     )
-    parser.add_argument("--user", default="nobody", help="user of trainings if the agent is root (nobody)")
     parser.add_argument(
-        "--allow-root",
-        action="store_true",
-        help="let trainings run as root where --user can read too little",
+        "--user",
+        default="nobody",
+        metavar="NAME,...",
+        help="user of trainings if the agent is root: the first who can read what they need (nobody)",
     )
     parser.add_argument(
         "--address",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from pathlib import Path
 
 from portal.ops.launch.supervisor import Process
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+EVERYBODY = stat.S_IROTH | stat.S_IXOTH
 TRAINING_PYTHON = REPOSITORY / ".venv-train" / "bin" / "python"
 
 
@@ -39,11 +42,24 @@ def beat() -> Process:
     return Process(name="beat", command=(sys.executable, *command))
 
 
+def open_to_all(folder: Path) -> None:
+    """Let every user read a folder that a strict umask closed, as trainings do not run as root."""
+    if folder.stat().st_mode & EVERYBODY == EVERYBODY:
+        return
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            enters = path.is_dir() or path.stat().st_mode & stat.S_IXUSR
+            path.chmod(path.stat().st_mode | (EVERYBODY if enters else stat.S_IROTH))
+
+
 def agent(portal: str, folder: Path, join_file: Path, *options: str) -> Process:
     """The node agent of this machine. Its trainings save a checkpoint before it stops.
 
     A portal that is started as root, perhaps with a Python below root's home, must still be able to train.
     """
     place = ("--portal", portal, "--dir", str(folder), "--join-file", str(join_file))
-    command = (str(TRAINING_PYTHON), "-m", "trainer.agent", *place, "--allow-root", *options)
+    if os.geteuid() == 0:
+        for folder in (TRAINING_PYTHON.parents[1], REPOSITORY / "trainer"):
+            open_to_all(folder)
+    command = (str(TRAINING_PYTHON), "-m", "trainer.agent", *place, "--user=nobody,root", *options)
     return Process(name="agent", command=command, stop_s=45)

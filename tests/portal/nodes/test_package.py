@@ -190,7 +190,7 @@ def test_the_command_of_the_page_makes_a_machine_a_node(
     program = str(machine / shlex.split(start)[0])
     said = subprocess.run([program, "--help"], cwd=machine, capture_output=True, text=True)
     assert "usage: foretune-node" in said.stdout
-    joining = [*shlex.split(start), "--slots=1", "--allow-root", "--name=box"]
+    joining = [*shlex.split(start), "--slots=1", "--user=nobody,root", "--name=box"]
     agent = subprocess.Popen([str(machine / joining[0]), *joining[1:]], cwd=machine, stderr=subprocess.PIPE)
     try:
         until(lambda: Node.objects.filter(name="box", state=NodeState.READY).exists(), timeout_s=60)

@@ -94,7 +94,7 @@ def start_agent(portal: FakePortal, node_dir: Path, executor: str) -> Iterator[S
         values = {"name": "test", "join_token": JOIN, "slots": 2, "stop_grace_s": 3.0, **changes}
         values["executor"] = executor
         agent = build(
-            Settings(portal=portal.url, dir=node_dir, command=driver.COMMAND, allow_root=True, **values)
+            Settings(portal=portal.url, dir=node_dir, command=driver.COMMAND, user="nobody,root", **values)
         )
         running = Running(agent, threading.Thread(target=agent.run, daemon=True))
         running.thread.start()

@@ -111,7 +111,7 @@ def test_the_command_says_what_is_wrong_and_exits_2(
             "--dir",
             node_dir,
             "--slots=1",
-            "--allow-root",
+            "--user=nobody,root",
             "--no-speed-test",
             *options,
         ],
@@ -273,14 +273,14 @@ def test_trainings_run_as_root_only_where_somebody_said_so(tmp_path: Path) -> No
     folder = NodeFolder(tmp_path / "closed" / "node")
     folder.prepare()
     (tmp_path / "closed").chmod(0o700)
-    assert training_user("nobody", folder, allow_root=True) is None
-    assert training_user("root", folder, allow_root=False) is None
+    assert training_user("nobody,root", folder) is None
+    assert training_user("root", folder) is None
     if os.geteuid() != 0:
         return  # nobody else can start processes as root
-    with pytest.raises(SetupError, match="would run as root"):
-        training_user("nobody", folder, allow_root=False)
+    with pytest.raises(SetupError, match="say --user root"):
+        training_user("nobody", folder)
     with pytest.raises(SetupError, match="--user"):
-        training_user("no-such-user", folder, allow_root=True)
+        training_user("no-such-user,root", folder)
 
 
 def test_an_agent_on_a_copy_of_a_nodes_folder_does_not_start(
@@ -292,7 +292,7 @@ def test_an_agent_on_a_copy_of_a_nodes_folder_does_not_start(
     shutil.copytree(node_dir, copy)
     heard = set(portal.boot_ids)
     with pytest.raises(SetupError, match=f"is a copy of {node_dir}"):
-        build(Settings(portal=portal.url, dir=copy, allow_root=True, slots=2))
+        build(Settings(portal=portal.url, dir=copy, user="nobody,root", slots=2))
     assert set(portal.boot_ids) == heard
 
 

@@ -40,32 +40,33 @@ class RunAs:
         folder.chmod(0o700)
 
 
-def training_user(name: str, folder: NodeFolder, *, allow_root: bool) -> RunAs | None:
+def training_user(names: str, folder: NodeFolder) -> RunAs | None:
     """The user to run trainings as, or None to run them as the agent's own user.
 
-    Only root can change the user. Raises SetupError if there is no such user, or if it cannot reach the
-    Python installation or the agent's folder, unless trainings may run as root.
+    Only root can change the user. names: with commas between; the first who can reach the Python installation
+    and the agent's folder. Root can, and trainings run as root only where it is named. Raises SetupError if
+    there is no such user, or if none of them can train.
     """
     if os.geteuid() != 0:
         return None
-    try:
-        entry = pwd.getpwnam(name)
-    except KeyError:
-        raise SetupError(f"--user {name}: this machine has no such user") from None
-    if entry.pw_uid == 0:
-        return None
-    user = RunAs(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
-    if not _can_train(user, folder):
-        why = f"the user {name} cannot read this Python installation ({sys.executable}), the trainer or --dir"
-        if not allow_root:
-            raise SetupError(
-                f"--user {name}: {why}, so trainings would run as root; install them outside of root's home, "
-                "run the agent as a user of its own, or say --allow-root"
-            )
-        log.warning("trainings run as root", extra={"reason": why})
-        return None
-    user.own(folder.models)
-    return user
+    for name in names.split(","):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            raise SetupError(f"--user {name}: this machine has no such user") from None
+        if entry.pw_uid == 0:
+            log.warning("trainings run as root")
+            return None
+        user = RunAs(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
+        if _can_train(user, folder):
+            user.own(folder.models)
+            return user
+        why = f"cannot read this Python installation ({sys.executable}), the trainer or --dir"
+        log.warning("a user cannot train", extra={"user": name, "reason": why})
+    raise SetupError(
+        f"--user {names}: {names} {why}; install them outside of root's home, run the agent as a user of its"
+        " own, or say --user root to let trainings run as root"
+    )
 
 
 def _can_train(user: RunAs, folder: NodeFolder) -> bool:

@@ -29,7 +29,7 @@ if __name__ == "__main__":
                 slots=2,
                 executor=executor,
                 command=COMMAND,
-                allow_root=True,
+                user="nobody,root",
             )
         )
     )
