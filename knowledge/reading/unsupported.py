@@ -126,6 +126,8 @@ def _called(facts: Facts, task: str) -> Iterable[str]:
             other = call.name.endswith(("Processor", "Config"))
             if expression.search(call.name) and not rewarded and not other:
                 yield name
+        if call.name.endswith(".add_special_tokens") and "additional_special_tokens" in facts.strings:
+            yield "new tokens"
         if SETTINGS.search(call.name):
             for keyword, known in call.keywords.items():
                 yield from tool_tables()["trl"].asked(StatedKey((keyword,), known.value))

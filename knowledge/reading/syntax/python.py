@@ -21,6 +21,8 @@ from knowledge.reading.syntax.expressions import (
 )
 
 MOST_OF_ONE_NAME = 200  # assignments of a variable that are looked at; each use looks through them
+MOST_BASES = 4  # of a class of a class, and so on
+LIBRARY_CLASSES = ("Trainer", "Arguments", "Config")
 MAIN_FUNCTIONS = frozenset(
     {
         "main",
@@ -74,6 +76,7 @@ class _Reader:
         self.facts = Facts(file=file)
         self.values = Expressions(self.facts, imported)
         self.same: dict[str, str] = {}  # variables that are another one
+        self.real_names: dict[str, str] = {}  # of imports under another name, and of classes
         self.targets: dict[int, str] = {}  # of calls: the variable that they are assigned to
         for module in imported.values():
             for dest, argument in module.arguments.items():
@@ -98,6 +101,9 @@ class _Reader:
             for name in node.names:
                 self.facts.modules.add(module or name.name)
                 self.facts.from_modules[name.asname or name.name] = module
+                if module and name.asname and name.asname != name.name:
+                    self.real_names[name.asname] = name.name
+                    self.facts.from_modules.setdefault(name.name, module)
         elif isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in {
             "add_argument",
             "add_arg",
@@ -119,6 +125,10 @@ class _Reader:
                     self.targets.setdefault(id(node), name)
             if name and isinstance(value, ast.Dict):
                 self._mapping((name,), value, 0)
+            elif name and isinstance(value, ast.Call) and dotted(value.func) == "dict":
+                for keyword in value.keywords:
+                    if keyword.arg and (known := self.values.known(keyword.value)) is not None:
+                        self.facts.mapped.setdefault((name, keyword.arg), known)
             elif name and (known := self.values.known(value)) is not None:
                 same = self.facts.constants.setdefault(name, [])
                 if len(same) < MOST_OF_ONE_NAME:
@@ -136,6 +146,9 @@ class _Reader:
                 self.facts.mapped.setdefault(whole_path, known)
 
     def _class(self, node: ast.ClassDef) -> None:
+        base = dotted(node.bases[0]) if node.bases else ""
+        if base.endswith(LIBRARY_CLASSES):
+            self.real_names[node.name] = base
         marked = any(
             "dataclass" in dotted(one.func if isinstance(one, ast.Call) else one)
             for one in node.decorator_list
@@ -204,7 +217,8 @@ class _Reader:
         name = dotted(node.func)
         if not name or name.endswith(("add_argument", "add_arg")):
             return
-        keywords, shares, names = {}, {}, {}
+        name = self._real(name)
+        keywords, shares, names = self._spread(node), {}, {}
         for keyword in node.keywords:
             if keyword.arg is None:
                 continue
@@ -224,6 +238,21 @@ class _Reader:
         self.facts.calls.append(
             Call(name, positional, keywords, node.lineno, shares, first, names, rows, target)
         )
+
+    def _real(self, name: str) -> str:
+        """The name by which a library knows what is called; a class counts as its base."""
+        for _ in range(MOST_BASES):
+            first = name.partition(".")[0]
+            name = self.real_names.get(first, first) + name.removeprefix(first)
+        return name
+
+    def _spread(self, node: ast.Call) -> dict[str, Known]:
+        """The arguments that come from mappings, `**settings`."""
+        spread = {dotted(keyword.value) for keyword in node.keywords if keyword.arg is None} - {""}
+        if not spread:
+            return {}
+        mapped = self.facts.mapped.items()
+        return {path[1]: known for path, known in mapped if len(path) == 2 and path[0] in spread}
 
     def _first_rows(self, node: ast.expr) -> int:
         """N of `range(N)`, else 0."""

@@ -126,6 +126,30 @@ def test_settings_in_a_script_are_named_too() -> None:
     }
 
 
+IN_OTHER_WORDS = {
+    "from trl import KTOTrainer as K\nK(model='a/b').train()\n": {"kto"},
+    "from trl import DPOTrainer\nclass T(DPOTrainer):\n    pass\nT(model='a/b').train()\n": {"dpo"},
+    "from transformers import AutoModelForSequenceClassification as M\nM.from_pretrained('a/b')\n": {
+        "classification"
+    },
+    "import transformers\ntransformers.T5ForConditionalGeneration.from_pretrained('t5')\n": {"seq2seq"},
+    "from peft import LoraConfig as L\nL(r=8, use_dora=True)\n": {"DoRA"},
+    "from peft import LoraConfig\nkw = dict(r=8, use_dora=True)\nLoraConfig(**kw)\n": {"DoRA"},
+    "from peft import LoraConfig\nkw = {'use_rslora': True}\nLoraConfig(r=8, **kw)\n": {"rsLoRA"},
+    "tok.add_tokens(['<x>'])\n": {"new tokens"},
+    "tok.add_special_tokens({'additional_special_tokens': ['<x>']})\n": {"new tokens"},
+    "tok.add_special_tokens({'pad_token': '<x>'})\nmodel.resize_token_embeddings(9)\n": set(),
+    "from sentence_transformers import SentenceTransformerTrainer as S\nS(model=m).train()\n": {"embedding"},
+    "from trl import DPOTrainer, SFTTrainer\nclass T(SFTTrainer):\n    pass\nT(model='a/b').train()\n": set(),
+    "class A(A_Trainer):\n    pass\nclass A_Trainer(A):\n    pass\nA()\n": set(),
+}
+
+
+@pytest.mark.parametrize("script", IN_OTHER_WORDS)
+def test_a_script_may_import_under_other_names_inherit_and_spread(script: str) -> None:
+    assert set(read(Tree({"t.py": script}, "python t.py")).unsupported) == IN_OTHER_WORDS[script]
+
+
 PLAIN_TREES = {
     "axolotl train c.yml": (
         "base_model: a/b\nadapter: lora\nlora_r: 8\nlora_dropout: 0.0\ntrain_on_inputs: false\nrl:\n"
