@@ -324,3 +324,46 @@ def test_what_is_not_used_is_named():
     unused = check(io.BytesIO(written(*many))).unused
     assert len(unused) == 20
     assert max(map(len, unused)) <= 50
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (
+            {"system_prompt": "s", "question": "q", "response": "a"},
+            "rename system_prompt to system, question to instruction, response to output",
+        ),
+        ({"system_prompt": "s", "messages": [USER, ANSWER]}, "rename system_prompt to system"),
+        ({"system_prompt": "s", "instruction": "q", "output": "a"}, "rename system_prompt to system"),
+        ({"system_prompt": "s", "prompt": "q", "completion": "a"}, "write the rows with messages"),
+        ({"text": "hi", "role": "prompter", "parent_id": None}, "one turn of a conversation"),
+        ({"messages": [USER, ANSWER], "rejected_messages": [USER, ANSWER]}, "preference data"),
+        ({"text": "a", "sample_weight": 0.5}, "weighs a row"),
+        ({"messages": [USER, ANSWER | {"training": False}]}, "write a weight of 0"),
+        ({"messages": [USER, ANSWER | {"loss_mask": 0}]}, "write a weight of 0"),
+    ],
+)
+def test_what_public_sets_mean_by_other_names_is_not_lost(row: dict[str, Any], words: str) -> None:
+    assert words in refused(row)
+
+
+def test_a_system_prompt_that_says_nothing_or_repeats_is_no_hindrance() -> None:
+    system = {"role": "system", "content": "s"}
+    for row in (
+        {"system_prompt": " ", "messages": [USER, ANSWER]},
+        {"system_prompt": "s", "messages": [system, USER, ANSWER]},
+    ):
+        assert check(io.BytesIO(written(row))).rows == 1
+    assert "rename question to prompt" in refused({"system_prompt": "", "question": "q", "response": "a"})
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'[{"text": "a"},]', "has a comma after row 1, the last one; leave it out"),
+        (b'[{"text": "a"}]\n[{"text": "b"}]', "write one array, or one object a line"),
+    ],
+)
+def test_what_is_wrong_with_an_array_comes_with_its_remedy(content: bytes, words: str) -> None:
+    with pytest.raises(FormatError, match=words):
+        check(io.BytesIO(content))

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 from trainer import strict_json
 
 SPREAD = "begins an object that does not end on this line; write each object on one line"
+GOES_ON = "the file goes on after its JSON array; write one array, or one object a line"
 EXAMPLE = '{"prompt": "...", "completion": "..."}'
 # Up to the next bracket of a JSON array outside texts, or a quote whose text has no end yet, or the end.
 _MARK = re.compile(rb"""(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([{}\[\]"]|\Z)""", re.DOTALL)
@@ -107,7 +108,7 @@ def _rows_of_array(head: bytes, lines: BinaryIO, number: int, max_row_bytes: int
         if depth < 0:
             rest = bytes(buffer[at:]) + lines.read(_PIECE)
             if rest.strip():
-                raise FormatError([LineError(number, "the file goes on after its JSON array")])
+                raise FormatError([LineError(number, GOES_ON)])
             return
         if not depth and symbol in b"}]":
             row += 1
@@ -126,6 +127,8 @@ def _check_between(between: bytes | bytearray, symbol: bytes, row: int, number: 
     It must be one comma, and nothing before the first.
     """
     found = between.strip()
+    if row and (symbol, found) == (b"]", b","):
+        raise FormatError([LineError(number, f"has a comma after row {row}, the last one; leave it out")])
     if symbol not in b"{]" or found not in ((b",",) if row and symbol == b"{" else (b"",)):
         message = (
             f"is a JSON array that holds something else than objects with commas between them: {EXAMPLE}"

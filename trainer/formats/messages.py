@@ -17,10 +17,13 @@ _CALLS = ("tool_calls", "function_call")
 _TOOLS_ONLY = ("tool_call_id",)
 _PLAIN = {"role", "content", "weight"}  # most messages have no other fields, and files millions of them
 _UNDERSTOOD = {*_PLAIN, "name", *_REASONING, *_CALLS, *_TOOLS_ONLY}
+_TOLD_TO_LEARN = (
+    "train", "training", "trainable", "train_detail", "training_detail", "loss", "loss_mask", "loss_scale",
+    "mask", "masked",
+)  # fmt: skip
 # Parts without which a row would teach something else than its author meant.
 _REFUSED = {
-    "train": "write a weight of 0 for what is not to be learnt",
-    "loss": "write a weight of 0 for what is not to be learnt",
+    **dict.fromkeys(_TOLD_TO_LEARN, "write a weight of 0 for what is not to be learnt"),
     "refusal": "write it as the content",
     "images": "only texts can be trained",
     "audio": "only texts can be trained",

@@ -35,15 +35,16 @@ class Format:
 
 _TOOLS = ("tools", "functions")
 _ANSWERED = ("output", "response", "answer", "completion")
+_SYSTEM = {"system_prompt": "system"}
 FORMATS = (
-    Format("chat", ("messages",), ("system", *_TOOLS), chats.messages),
-    Format("sharegpt", ("conversations",), ("system", *_TOOLS), chats.conversations),
+    Format("chat", ("messages",), ("system", *_TOOLS), chats.messages, _SYSTEM),
+    Format("sharegpt", ("conversations",), ("system", *_TOOLS), chats.conversations, _SYSTEM),
     Format(
         "alpaca",
         ("instruction",),
         ("output", "input", "system", "history"),
         chats.alpaca,
-        {"context": "input", **dict.fromkeys(_ANSWERED[1:3], "output")},
+        {"context": "input", **dict.fromkeys(_ANSWERED[1:3], "output"), **_SYSTEM},
     ),
     Format(
         "prompt_completion",
@@ -55,7 +56,7 @@ FORMATS = (
     Format("text", ("text",), (), plain.text),
 )
 _BY_MARK = {mark: form for form in FORMATS for mark in form.marks}
-_KNOWN = frozenset(("context",)).union(*(form.fields for form in FORMATS))
+_KNOWN = frozenset(("context", *_SYSTEM)).union(*(form.fields for form in FORMATS))
 _NEEDS = (
     "needs the field messages (a chat), conversations (ShareGPT), instruction and output (Alpaca), prompt and"
     " completion, or text"
@@ -73,11 +74,16 @@ _RATED = (
 )
 _WEIGHED = "weighs a row, but all rows count alike: remove the field from all rows"
 _MEDIA = "is not text, and only texts can be trained: leave such rows out and remove the field from all rows"
+_ONE_TURN = (
+    "holds text with role: one turn of a conversation, which would be learnt without the others; write each"
+    " conversation as one row with messages"
+)
 _REFUSED = {
     **dict.fromkeys(("chosen", "rejected", "chosen_response", "rejected_response"), _PAIRS),
     **dict.fromkeys(("preferred_output", "non_preferred_output"), _PAIRS),
+    **dict.fromkeys(("rejected_messages", "rejected_completion", "rejected_output"), _PAIRS),
     **dict.fromkeys(("label", "labels", "kto_tag"), _RATED),
-    "weight": _WEIGHED,
+    **dict.fromkeys(("weight", "sample_weight", "loss_weight"), _WEIGHED),
     **dict.fromkeys(("image", "images", "video", "videos", "audio", "audios"), _MEDIA),
 }
 
@@ -90,6 +96,8 @@ def parse_row(line: bytes, unused: Unused) -> tuple[Format, Row]:
     form = _format(raw)
     if not raw.keys() <= form.fields:
         others = [name for name in raw if name not in form.fields and not is_empty(raw[name])]
+        if form.name == "text" and not is_empty(raw.get("role")):
+            raise ValueError(_ONE_TURN)
         _refuse_meaningful(raw, [name for name in others if not _is_told(name, raw, form)], form)
         unused.note(others)
     return form, form.read(raw, unused)
@@ -166,8 +174,10 @@ def _renaming(raw: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The renaming of a row without any mark; none of its content may be lost."""
     named = [name for name in _ASKED if name in raw]
     answered = [name for name in _ANSWERED if name in raw][:1]
-    ours = ("instruction", "input", "output") if len(named) > 1 else ("prompt", "completion")
-    pairs = [*zip(named, ours[:-1], strict=False), *((name, ours[-1]) for name in answered)]
+    prompted = not is_empty(raw.get("system_prompt"))
+    ours = ("instruction", "input", "output") if len(named) > 1 or prompted else ("prompt", "completion")
+    system = [("system_prompt", "system")] if prompted else []
+    pairs = [*system, *zip(named, ours[:-1], strict=False), *((name, ours[-1]) for name in answered)]
     return [(theirs, wanted) for theirs, wanted in pairs if theirs != wanted]
 
 
