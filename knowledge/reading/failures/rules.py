@@ -54,7 +54,11 @@ CERTAIN = compiled(
             r"|nccl)[\w-]+\.so[.\d]*: cannot open",
         ),
         ("gpu-driver", r"does not match the version torch was compiled with|CUDA version .{0,80}mismatches"),
-        ("gpu-driver", r"no NVIDIA GPU|No GPU found\. A GPU is needed for quantization|undefined symbol\b"),
+        (
+            "gpu-driver",
+            r"no NVIDIA GPU|cannot find any torch accelerator|undefined symbol\b"
+            r"|No GPU found\. A GPU is needed for quantization",
+        ),
         ("shared-memory", r"insufficient shared memory|shm/nccl|/dev/shm\b.{0,80}No space left"),
         ("shared-memory", r"out of shared memory|shared memory limit"),
         ("disk-full", r"No space left on device|Disk quota exceeded|File too large|disk is full"),
@@ -84,9 +88,10 @@ CERTAIN = compiled(
         ),
         (
             "gpu-memory",
-            r"out[ _]of[ _]memory|OutOfMemory|: Insufficient Memory|CUBLAS_STATUS_ALLOC_FAILED"
-            r"|OOM when allocating|RESOURCE_?EXHAUSTED|No available memory for the cache|No executable batch"
-            r"|Free memory on device .{0,80}less than|not enough (?:GPU|CUDA|device) memory",
+            r"out[ _]of[ _]memory|OutOfMemory|: Insufficient Memory|OOM when allocating|RESOURCE_?EXHAUSTED"
+            r"|CUBLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)|No available memory for the cache"
+            r"|No executable batch|Free memory on device .{0,80}less than"
+            r"|not enough (?:GPU|CUDA|device) memory",
         ),
         ("gpu-memory", r"CUDNN_STATUS_(?:ALLOC_FAILED|INTERNAL_ERROR_HOST_ALLOCATION_FAILED)"),
         ("gpu-memory", r"dispatched on the CPU or the disk|enough GPU RAM to fit"),
@@ -152,7 +157,7 @@ CERTAIN = compiled(
         ),
         ("old-gpu", r"requires (?:an )?Ampere|only supports? Ampere|devices? with (?:compute )?capability"),
         ("old-gpu", r"out of resource: shared memory|\bGPUs? with compute capability\b"),
-        ("unsuitable-model", r"no chat template is set|GenerationConfig is invalid"),
+        ("unsuitable-model", r"no chat template is set|Generation ?Config (?:instance )?is invalid"),
         ("unsuitable-model", r"Target modules .{0,300}not found in the base model|specify `?target_modules"),
         (
             "unsuitable-model",
@@ -243,7 +248,11 @@ CERTAIN = compiled(
             r"|ImportError: \S{1,80}\.so[.\d]*: cannot open|Ninja is required|DLL load failed"
             r"|Error building extension|requires the (\S{2,40}) (?:library|package)",
         ),
-        ("missing-package", r"version `?(?:GLIBC|GLIBCXX|CXXABI)\w*|([\w-]{2,40})[><=]=[\d.]+ is required"),
+        (
+            "missing-package",
+            r"version `?(?:GLIBC|GLIBCXX|CXXABI)\w*|untagged enum \w{2,60}Wrapper"
+            r"|([\w-]{2,40})[><=]=[\d.]+ is required",
+        ),
         ("missing-package", r"fatal error: ([\w./-]{1,60})\.h(?:pp)?: No such file"),
         (
             "missing-package",

@@ -106,6 +106,38 @@ PLACES = {
             "ValueError: GenerationConfig is invalid: \n- `temperature`: `do_sample` is not set to `True`.",
         ),
     ),
+    "generation settings, told in the way of later versions": (
+        "unsuitable-model",
+        through(
+            "transformers/generation/configuration_utils.py",
+            "save_pretrained",
+            "ValueError: The generation config instance is invalid -- `.validate()` throws exceptions.",
+        ),
+    ),
+    "a tokenizer of a later version": (
+        "missing-package",
+        through(
+            "transformers/tokenization_utils_fast.py",
+            "__init__",
+            "Exception: data did not match any variant of untagged enum ModelWrapper at line 757479 column 3",
+        ),
+    ),
+    "no device": (
+        "gpu-driver",
+        through(
+            "unsloth_zoo/device_type.py",
+            "get_device_type",
+            "NotImplementedError: Unsloth cannot find any torch accelerator? You need a GPU.",
+        ),
+    ),
+    "no room for a library's own memory": (
+        "gpu-memory",
+        through(
+            "torch/nn/modules/linear.py",
+            "forward",
+            "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+        ),
+    ),
     "rows, mapped": ("bad-data", through("datasets/arrow_dataset.py", "wrapper", "KeyError: None")),
     "rows, converted": (
         "bad-data",
