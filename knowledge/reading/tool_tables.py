@@ -32,6 +32,7 @@ from knowledge.reading.values import number
 TABLES = Path(__file__).with_name("tools")
 _OFF = frozenset({"", "none", "null", "~", "false", "no", "off", "[]", "{}"})
 _NOT_TRAINING = re.compile(r"(^|_)(val|valid|validation|test|eval|evaluation|generation)(_|$)")
+SEVERAL_TOOLS = 3
 _REST = "*"  # all other values
 
 
@@ -130,15 +131,19 @@ def any_tool() -> ToolTable:
 
     They serve a tree whose tool is not known.
 
-    Their names are of several words: single ones mean too many things elsewhere.
+    Their names are of several words, or several tools have them: other single words mean too many things.
     """
     tables = tool_tables().values()
     harmless = frozenset(key for table in tables for key in table.harmless)
-    names: dict[str, set[str]] = {}
+    names: dict[str, list[str]] = {}
     for table in tables:
         for key, name in (*table.on.items(), *table.off.items()):
-            names.setdefault(key, set()).add(name)
-    alike = {key for key, found in names.items() if len(found) == 1 and "_" in key} - harmless
+            names.setdefault(key, []).append(name)
+    alike = {
+        key
+        for key, found in names.items()
+        if len(set(found)) == 1 and ("_" in key or len(found) >= SEVERAL_TOOLS)
+    } - harmless
     return ToolTable(
         name="",
         version="",

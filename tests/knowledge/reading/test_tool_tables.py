@@ -190,6 +190,12 @@ def test_a_key_in_no_table_is_named_as_unknown() -> None:
     assert from_stored(to_stored(found)) == found
 
 
+def test_a_word_that_several_tools_have_alike_counts_where_the_tool_is_not_known() -> None:
+    command = "accelerate launch scripts/sft.py --config c.yml"
+    found = read(Tree({"c.yml": "model_name_or_path: a/b\npacking: true\nresume: true\n"}, command))
+    assert found.unsupported == ("packing",)
+
+
 def test_keys_of_a_script_of_ones_own_are_not_called_unknown() -> None:
     files = {"t.py": "import argparse\n", "c.yml": "mine: 1\nlearning_rate: 1e-4\n"}
     assert read(Tree(files, "python t.py --config c.yml --other 2")).unknown_keys == ()
