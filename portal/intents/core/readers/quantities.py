@@ -125,7 +125,10 @@ _FACT = re.compile(
 )
 _TRAINED_FOR = re.compile(rf"\btrain(?:ed|ing)?\s+(?:it\s+)?(?:for|over)\s+{_ABOUT}$")
 _FACTS = {"tokens_per_sample": (_FACT, _TRAINED_FOR), "max_steps": (_FACT,)}
-_OPEN_BOUND = re.compile(r"(?<!no )(?<!not )(?<!n't )(?:more\s+than|over|above|(?:fewer|less)\s+than)\s*$")
+_OPEN_BOUND = re.compile(
+    r"(?<!no )(?<!not )(?<!n't )(?:more\s+than|over|above|(?:fewer|less)\s+than"
+    r"|at\s+least|min(?:imum)?(?:\s+of)?|vocabulary\s+of)\s*$"
+)
 _RANGE = re.compile(rf"{_BEFORE}(?:between\s+)?({COUNT})\s*(?:-|to|or|and|/)\s*$")
 _HALF = re.compile(r"(?<![\w./])(?:(?P<n>one|a|two|three|\d)\s+(?:and\s+a\s+half|1/2)\s+epochs?|"
     r"(?:half\s+(?:an?|of an)\s+"

@@ -44,6 +44,7 @@ _NO_END = re.compile(
     r"|\b(?:start|begin|launch)(?:ing)?\s+(?:(?:it|this|them|the\s+(?:job|run|training))\s+)?"
     r"(?:before|by|at|on|after|until)\s+(?:the\s+|next\s+)?$"
     r"|\b(?:uploaded|recorded|collected|started|created|added|changed|exported|wrote|got|received)\b[^,.!?]{0,60}\bon\s+$"
+    r"|\b(?:written|recorded|collected|dated|expires?|expired|ends?)\s+(?:on|before|by|until)\s+$"
 )
 # A day that ends a clause is a deadline without "by", as in a telegram.
 _AFTER_COMMA = re.compile(r"(?:[,;(/]|\s-)\s*$")
