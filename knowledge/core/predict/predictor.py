@@ -38,7 +38,6 @@ from knowledge.core.predict.run_probability import reassured, run_probability
 
 REPEATED_P_VALID = 0.98
 FAILED_P_VALID = 0.05
-RUNS = 0.5  # the probability from which a configuration probably runs
 MEMORY_WIDTH = 0.2  # stated half-width of ln(peak) where no peak was measured
 
 
@@ -53,9 +52,7 @@ class LearnedPredictor(BasePredictor):
 
     def score(self, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:
         scores = self._blended(configs, c, self._base(configs, c))
-        if self.observations.repeats:
-            scores = self._repeated(configs, c, scores)
-        return _within_the_gpu(scores, c)
+        return self._repeated(configs, c, scores) if self.observations.repeats else scores
 
     def physics(self, c: ConfigTable) -> Array:
         """Tokens/s by physics with the weights that history fitted. Shape (n,)."""
@@ -214,19 +211,6 @@ def _set(arrays: dict[str, Array], row: int, name: str, value: float, factor: fl
     arrays[name][row] = value
     arrays[f"{name}_low"][row] = value / factor
     arrays[f"{name}_high"][row] = value * factor
-
-
-def _within_the_gpu(scores: PredictionBatch, c: ConfigTable) -> PredictionBatch:
-    """Peaks of configurations that probably run, at most what their GPU has.
-
-    A run that runs has no larger one: where memory is short, the allocator gives blocks back that a step's
-    copies would take beside them.
-    """
-    most = np.where(scores.p_valid >= RUNS, c.memory, np.inf)
-    arrays = {
-        name: np.minimum(getattr(scores, name), most) for name in ("memory", "memory_low", "memory_high")
-    }
-    return replace(scores, **arrays)
 
 
 def _put(values: Array, rows: Array, new: Array) -> Array:

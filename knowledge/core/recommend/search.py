@@ -121,7 +121,7 @@ class Search:
         made = [
             duration.option(
                 configs[row],
-                prediction(scores, row),
+                prediction(scores, row, c.memory[row]),
                 by_level=rates,
                 model=request.model,
                 data=request.data,

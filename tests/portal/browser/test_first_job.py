@@ -110,7 +110,7 @@ def test_a_job_that_will_be_late_says_so_and_what_can_be_done(page: Any) -> None
     sign_in(page)
     page.goto(f"/jobs/{job.pk}/")
     expect(page.get_by_role("status").filter(has_text="after its deadline")).to_be_visible()
-    expect(page.locator("#live").get_by_text("about")).to_be_visible()
+    expect(page.locator("#live dd").get_by_text("about")).to_be_visible()
     page.goto(f"/jobs/{job.pk}/?tab=events")
     expect(page.get_by_text("Pause and resume it").last).to_be_visible()
 
