@@ -142,7 +142,7 @@ def test_changed_gpus_block_the_node(node: FakeNode) -> None:
     node.sync(facts=facts(slots=3))
     row = Node.objects.get()
     assert row.state == NodeState.BLOCKED
-    assert "(2 to 3)" in row.reason
+    assert "with the new GPU 2 (cpu)" in row.reason
     node.sync()
     assert Node.objects.get().state == NodeState.BLOCKED
 
