@@ -76,9 +76,11 @@ def silent_since(job: Job, now: datetime) -> datetime | None:
 
     None while all are heard of.
 
-    Of a gang, one silent node is enough: its training waits for that one. The job was read by
-    `with_nodes_heard`.
+    Of a gang, one silent node is enough: its training waits for that one. It takes no query of a job that was
+    read by `with_nodes_heard`.
     """
+    if not hasattr(job, "nodes_heard_at"):
+        job = with_nodes_heard(Job.objects.filter(pk=job.pk)).get()
     heard_at: datetime | None = job.nodes_heard_at  # type: ignore[attr-defined]
     # The sum, as `now` may be a moment that is asked for only where it is needed.
     return heard_at if heard_at is not None and heard_at + _trust() < now else None

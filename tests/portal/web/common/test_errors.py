@@ -56,7 +56,7 @@ def test_what_a_service_refuses_is_told_at_its_field_too(browser: Client, data_f
 def test_a_refused_upload_is_told_at_its_field(browser: Client) -> None:
     values = {"model": "builtin/tiny-llama", "upload": SimpleUploadedFile("x.jsonl", b"[]")}
     page = browser.post("/jobs/new/", values).content.decode()
-    assert "is a JSON array" in complaint(page, "upload")
+    assert "the file is empty; it needs at least one row" in complaint(page, "upload")
 
 
 def test_forms_of_administrators_point_to_their_errors(admin_browser: Client) -> None:
@@ -102,7 +102,7 @@ def test_a_disk_that_fills_up_elsewhere_is_no_mistake_of_the_portal(
     browser.raise_request_exception = False
     answer = browser.post("/jobs/new/upload/", {"upload": SimpleUploadedFile("x.jsonl", b"{}")})
     assert answer.status_code == 507
-    assert "disk is full" in answer.content.decode()
+    assert "A disk of the portal is full" in answer.content.decode()
 
 
 def test_the_address_of_a_form_is_no_blank_page(browser: Client, person: User) -> None:

@@ -45,7 +45,7 @@ def test_a_long_list_is_bounded_in_bytes_and_queries(path: str, browser: Client,
     with CaptureQueriesContext(connection) as queries:
         content = browser.get(path).content
     assert len(content) < 100_000
-    assert len(queries) <= 12
+    assert len(queries) <= 14
 
 
 def test_pages_of_a_team_and_of_a_person_are_bounded_too(browser: Client, crowd: Team) -> None:
