@@ -13,13 +13,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='logpiece',
             name='line_ends',
-            field=models.IntegerField(default=0),
-            preserve_default=False,
+            field=models.IntegerField(db_default=0),
         ),
         migrations.AddField(
             model_name='logquestion',
             name='log_end',
-            field=models.BigIntegerField(default=0),
-            preserve_default=False,
+            field=models.BigIntegerField(db_default=0),
         ),
     ]

@@ -57,7 +57,7 @@ class LogPiece(models.Model):
 
     claim = models.ForeignKey(Claim, models.CASCADE, related_name="log")
     seq = models.IntegerField()
-    line_ends = models.IntegerField()
+    line_ends = models.IntegerField(db_default=0)
     text = models.TextField()
     at = models.DateTimeField()
 

@@ -39,7 +39,7 @@ class LogQuestion(models.Model):
     topic = models.CharField(max_length=20, blank=True)
     answer = models.TextField()
     lines = models.JSONField(default=list)
-    log_end = models.BigIntegerField()
+    log_end = models.BigIntegerField(db_default=0)
     at = models.DateTimeField(db_index=True)
 
     class Meta:

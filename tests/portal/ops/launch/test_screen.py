@@ -17,6 +17,7 @@ def job(**more: Any) -> dict[str, Any]:
     )
     comparison = [dict(zip(names, line, strict=True)) for line in lines]
     progress = {"step": 0, "total_steps": 50, "loss": None, "tokens_per_second": None, "eta_s": None}
+    progress["silent_since"] = None
     fields = {"model": "builtin/tiny-llama", "training_file": "file-1", "params": {}, "wait": None}
     return {**fields, "state": "running", "internal_state": "running", "stage": "", "comparison": comparison,
             "currency": "EUR",
@@ -37,6 +38,7 @@ def test_a_waiting_job_says_why() -> None:
 
 def test_progress_names_step_loss_rate_and_time_left() -> None:
     progress = {"step": 7, "total_steps": 50, "loss": 1.5, "tokens_per_second": 6543.2, "eta_s": 12.0}
+    progress["silent_since"] = None
     line = shown(terminal.progress_line(job(progress=progress)))
     assert all(part in line for part in ("step 7/50", "loss 1.500", "6,543 tokens/s", "12 s left"))
 
