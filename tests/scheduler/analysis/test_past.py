@@ -81,7 +81,7 @@ def test_policies_quotas_and_windows_of_the_time(node: FakeNode) -> None:
     team = Team.objects.create(name="one")
     choose_policy(name="sjf", actor=admin, reason="", now=begin + HOUR)
     assert [(at, one.name) for at, one in past_policies(begin, begin + 2 * HOUR)] == [
-        (0.0, "fifo"), (3600.0, "sjf"),
+        (0.0, "easy"), (3600.0, "sjf"),
     ]  # fmt: skip
     assert [one.name for _, one in past_policies(begin + 2 * HOUR, begin + 3 * HOUR)] == ["sjf"]
     for hours, gpus in ((1, 2), (2, 3)):

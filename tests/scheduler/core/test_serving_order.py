@@ -26,7 +26,7 @@ def test_easy_promises_gpus_to_the_largest_priority() -> None:
     holder = running("r", option(duration_s=100.0), ("n", 1))
     jobs = (holder, job("early", option(gpus=2), at=-20.0), job("urgent", option(gpus=2), priority=1))
     plan = POLICIES["easy"].decide(ClusterState(jobs=jobs, nodes=(node("n", 1, total=2),)), 0.0)
-    assert plan.memory["job"] == "urgent"
+    assert plan.memory["reservation"]["job"] == "urgent"
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -58,7 +58,7 @@ def test_backfill_does_not_take_its_end_for_near() -> None:
 def test_nothing_is_promised_on_the_end_of_a_job_that_nobody_knows() -> None:
     jobs = (running("r", unknown(), ("n", 1)), job("head", option(gpus=2)), job("brief", option(), at=2.0))
     plan = POLICIES["easy"].decide(ClusterState(jobs=jobs, nodes=(node("n", 1, 2),)), 0.0)
-    assert plan.memory["at"] is None
+    assert plan.memory["reservation"]["at"] is None
     assert not [action for action in plan.actions if isinstance(action, Start)]
 
 
