@@ -43,7 +43,10 @@ def beat() -> Process:
 
 
 def open_to_all(folder: Path) -> None:
-    """Let every user read a folder that a strict umask closed, as trainings do not run as root."""
+    """Let every user read a folder that a strict umask closed.
+
+    Trainings of a portal that root starts run as another user.
+    """
     if folder.stat().st_mode & EVERYBODY == EVERYBODY:
         return
     for path in (folder, *folder.rglob("*")):
