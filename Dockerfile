@@ -13,12 +13,13 @@ RUN apt-get update && apt-get install -y --no-install-recommends postgresql-clie
 COPY requirements requirements
 RUN pip install --no-deps --require-hashes -r requirements/build.lock \
  && pip install --no-deps --require-hashes --no-build-isolation -r requirements/core.lock
-# pyproject.toml and LICENSE go into the wheel that the portal offers to its nodes.
-COPY manage.py pyproject.toml LICENSE ./
+# LICENSE goes into the wheels that the portal offers to its nodes and people.
+COPY manage.py LICENSE ./
 COPY portal portal
 COPY scheduler scheduler
 COPY knowledge knowledge
 COPY trainer trainer
+COPY client client
 COPY templates templates
 COPY static static
 ENV DATA_DIR=/data DJANGO_SETTINGS_MODULE=portal.settings

@@ -6,6 +6,7 @@
     python3 run.py setup      only create the two environments
     python3 run.py lint       style, types, import rules, locks, settings, migrations: all but tests
     python3 run.py test       run all tests; further arguments go to pytest
+    python3 run.py wheels     build the wheels of nodes and of the client, into dist
     python3 run.py chaos      break a real portal on purpose for twenty minutes, then judge it
     python3 run.py screenshots   photograph every page of a portal of simulated data, into var/screenshots
 
@@ -41,9 +42,16 @@ PIP_ENV = {
     "PYTHONWARNINGS": "ignore",
 }  # fmt: skip
 # Commands that hand all further arguments over to a module.
-MODULES = {"test": "tests.suite", "chaos": "tests.chaos", "screenshots": "portal.ops.launch.screenshots"}
+MODULES = {
+    "test": "tests.suite",
+    "chaos": "tests.chaos",
+    "screenshots": "portal.ops.launch.screenshots",
+    "wheels": "portal.wheels",
+}
 # Tests below these start no training, so that they need no PyTorch.
-LIGHT_TESTS = ("tests/portal/", "tests/scheduler/", "tests/knowledge/", "tests/benchmarks/", "tests/test_")
+LIGHT_TESTS = tuple(
+    f"tests/{name}" for name in ("portal/", "scheduler/", "knowledge/", "client/", "benchmarks/", "test_")
+)
 # Programs of the portal's environment, with their arguments; the longest first, beside which the others run.
 CHECKS = (
     ("mypy",),
@@ -203,9 +211,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="run.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument(
-        "command", nargs="?", default="run", choices=("run", "setup", "lint", "test", "chaos", "screenshots")
-    )
+    made.add_argument("command", nargs="?", default="run", choices=("run", "setup", "lint", *MODULES))
     made.add_argument("--host", default="127.0.0.1", help="address the web server listens on")
     made.add_argument("--port", type=whole, default=8000, help="port of the web server (8000)")
     made.add_argument("--data", default="", help="folder that holds everything (var beside run.py)")

@@ -13,4 +13,4 @@ compile train.in --override "$no_torch" -o train.lock \
   --no-emit-package torch --no-emit-package jinja2 --no-emit-package markupsafe --no-emit-package mpmath \
   --no-emit-package networkx --no-emit-package setuptools --no-emit-package sympy
 rm -f "$no_torch"
-compile gpu.in --no-deps -o gpu.lock
+compile ../trainer/requirements-gpu.in --no-deps -o gpu.lock

@@ -14,8 +14,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from portal import node_package
 from portal.clock import database_now
 from portal.http.downloads import download
-from portal.nodes.endpoint import BadBody, address_of, body_of, endpoint, for_joining, for_node
+from portal.nodes.endpoint import BadBody, address_of, body_of, endpoint, error, for_joining, for_node
 from portal.serving.connection import BUFFERED_BYTES
+from portal.wheels import BuildFailed, sha256_of
 from scheduler.errors import ContentLost, NotFound
 from scheduler.models import Claim, DatasetFile, Node
 from scheduler.selectors.run_specs import input_source
@@ -62,10 +63,13 @@ def sync(request: HttpRequest, node: Node) -> HttpResponseBase:
 @for_joining
 def package(request: HttpRequest, wheel: str) -> HttpResponseBase:
     """The wheel for a new node, by its file name: pip reads name and version there."""
-    file = node_package.wheel()
+    try:
+        file = node_package.wheel()
+    except BuildFailed as failed:
+        return error(503, "no_package", str(failed))
     if wheel != file.name:
         raise NotFound(f"This portal's nodes install {file.name}.")
-    return download(request, file, sha256=node_package.sha256_of(file))
+    return download(request, file, sha256=sha256_of(file))
 
 
 @endpoint("GET")

@@ -22,8 +22,8 @@ from django.db import connections
 from environ import Env
 from psycopg import errors
 
+from client.foretune.http import PortalClient
 from portal.configuration.database import database
-from portal.ops.launch.client import PortalClient
 from portal.ops.launch.processes import worker
 from scheduler.models import Attempt, Job
 from tests.harness.invariants import assert_all_hold

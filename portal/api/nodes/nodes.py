@@ -29,7 +29,8 @@ from portal.api.common.idempotent import KEY, create_with_secret
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.common.views import AdminApi
 from portal.clock import database_now
-from portal.node_package import BuildFailed, join_command
+from portal.node_package import join_command
+from portal.wheels import BuildFailed
 from scheduler.core.market.types import NodeTerms
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Gpu, JoinToken, Node, NodeSpeedTest

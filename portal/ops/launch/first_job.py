@@ -15,8 +15,8 @@ from typing import Any
 from rich.console import Console
 from rich.status import Status
 
+from client.foretune.http import FINAL, PortalClient
 from portal.ops.launch import terminal
-from portal.ops.launch.client import FINAL, PortalClient
 
 MODEL = "builtin/tiny-llama"
 ROWS = 400

@@ -16,10 +16,11 @@ from knowledge.catalogue.portal_catalogue import portal_catalogue
 from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
-from portal.node_package import BuildFailed, join_command
+from portal.node_package import join_command
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.partials import fragment, is_fragment
 from portal.web.nodes.filters import NodeFilters
+from portal.wheels import BuildFailed
 from scheduler.models import Node
 from scheduler.selectors.cluster.availability import Availability, availability
 from scheduler.selectors.cluster.capacity import load

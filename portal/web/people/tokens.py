@@ -10,6 +10,7 @@ from django.core.paginator import Paginator
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.accounts.models import Scope, User
@@ -18,6 +19,7 @@ from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import own_tokens
 from portal.accounts.services import create_token, revoke_token
 from portal.clock import database_now
+from portal.web.people.client import NAME
 from portal.web.people.forms import OwnPasswordForm, TokenForm
 from scheduler.services.lockouts import revoke_all
 
@@ -59,7 +61,8 @@ def token_list(request: PageRequest) -> HttpResponse:
         )
         return render(request, "people/token.html", {"token": token, "plain": plain}, status=201)
     page = Paginator(own_tokens(request.user), PAGE).get_page(request.GET.get("page"))
-    context = {"page": page, "form": form, "now": database_now()}
+    client = request.build_absolute_uri(reverse("client-wheel", args=[NAME]))
+    context = {"page": page, "form": form, "now": database_now(), "client": client}
     return render(request, "people/tokens.html", context, status=400 if form.is_bound else 200)
 
 

@@ -8,7 +8,8 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from portal.clock import database_now
-from portal.node_package import BuildFailed, join_command
+from portal.node_package import join_command
+from portal.wheels import BuildFailed
 from scheduler.services.nodes.register import create_join_token
 from trainer.written import decimal, whole
 

@@ -33,6 +33,7 @@ WORDS: dict[tuple[str, str], Iterable[str]] = {
     ("teams/<int:team_id>/m", "verb"): ("role", "remove"), ("nodes/", "verb"): node.VERBS,
     ("catalogue/", "kind"): FORMS, ("api/models/", "name"): ("{model}",), ("api/gpus/", "name"): ("{gpu}",),
     ("agent/", "name"): ("train.jsonl",), ("agent/", "wheel"): ("foretune_node.whl",),
+    ("client/", "wheel"): ("foretune.whl",),
 }  # fmt: skip
 GAP = re.compile(r"<\w+:(\w+)>")
 TABLES = "/admin/"  # Django's own addresses for looking at tables: one rule for all

@@ -12,6 +12,7 @@ from django.test import Client
 
 from portal import node_package
 from portal.clock import database_now
+from portal.wheels import sha256_of
 from scheduler.loop.tick import tick
 from scheduler.models import Artifact, DatasetFile
 from scheduler.services.nodes.register import create_join_token
@@ -149,4 +150,4 @@ def test_pip_goes_on_with_the_wheel(client: Client) -> None:
     sent = {"Authorization": f"Bearer {token}", "Range": "bytes=100-"}
     answer = client.get(f"/agent/v1/packages/{wheel.name}", headers=sent)
     assert (answer.status_code, body(answer)) == (206, wheel.read_bytes()[100:])
-    assert answer["ETag"] == f'"{node_package.sha256_of(wheel)}"'
+    assert answer["ETag"] == f'"{sha256_of(wheel)}"'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from portal.ops.launch.client import ApiError, PortalClient
+from client.foretune.http import ApiError, PortalClient
 
 BUSY = httpx.Response(503, json={"error": {"message": "The portal is busy right now."}})
 DONE = httpx.Response(200, json={"internal_state": "succeeded"})

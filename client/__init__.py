@@ -1,0 +1,1 @@
+"""The project folder of the wheel `foretune`, what people install to use a portal."""
