@@ -20,6 +20,7 @@ from portal.accounts.models import Team, User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
 from scheduler import hints
+from scheduler.core.job_terms import MOST_RUN_S
 from scheduler.core.limits import ALL_MODELS
 from scheduler.errors import BadParameters, Conflict
 from scheduler.models import PendingStart, PersonLimit, TeamQuota
@@ -29,7 +30,6 @@ from scheduler.states import PriorityClass
 NAMED = 3  # GPU models that a refusal names
 MOST_GPUS = 1_000_000
 MOST_HOURS = 1e9
-MOST_RUN_S = 366 * 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

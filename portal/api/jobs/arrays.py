@@ -14,8 +14,9 @@ from rest_framework.views import APIView
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import WholeNumber
 from portal.api.common.idempotent import KEY, create
-from portal.api.jobs.requests import JobIn, Params, with_objects
+from portal.api.jobs.requests import JobIn, with_objects
 from portal.api.jobs.resources import JobBrief
+from portal.api.jobs.terms import Params
 from portal.clock import database_now
 from scheduler.models import JobArray
 from scheduler.selectors.jobs import array_jobs, get_array

@@ -100,7 +100,7 @@ class ChangeApi(APIView):
         data = ChangeIn(data=request.data)
         data.is_valid(raise_exception=True)
         job = get_job(request.user, job_id)
-        change_job(job=job, actor=request.user, now=database_now(), **data.changes)
+        change_job(job=job, actor=request.user, now=database_now(), **data.validated_data)
         return _whole(request, job_id)
 
 

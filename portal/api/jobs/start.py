@@ -72,6 +72,7 @@ class StartQuestionsApi(APIView):
         data = JobIn(data=request.data)
         data.is_valid(raise_exception=True)
         values, now = with_objects(user=request.user, values=data.validated_data), database_now()
+        values.pop("read", None)  # nothing is kept of a job that is only asked about
         question = ask_start(owner=request.user, now=now, **values)
         shown = StartQuestionOut(as_answer(question, now)).data
         return Response(shown, status=202, headers={"Location": shown["address"]})

@@ -17,8 +17,9 @@ from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import CurrencyField, StrictSerializer, StrictText, WholeNumber
 from portal.api.common.pages import list_of
 from portal.api.common.views import AdminApi
-from portal.api.jobs.requests import JobIn, Params, with_objects
+from portal.api.jobs.requests import JobIn, with_objects
 from portal.api.jobs.resources import ChoiceOut, PromiseOut
+from portal.api.jobs.terms import Params
 from portal.clock import database_now
 from scheduler.services.jobs.recommend import check, current_recommender, recommend
 from scheduler.services.jobs.verbs import wants_spot

@@ -18,8 +18,9 @@ from portal.accounts.selectors import visible_teams, visible_users
 from portal.api.common.fields import Number, StrictSerializer, StrictText, WholeNumber
 from portal.api.common.pages import read_query
 from portal.api.common.period import PeriodQuery, read_period
-from portal.api.jobs.requests import PriorityField
+from portal.api.jobs.terms import RankField
 from portal.clock import database_now
+from scheduler.core.job_terms import JOB_TERMS, MOST_RUN_S
 from scheduler.core.quotas.receipt import Receipt
 from scheduler.errors import NotFound
 from scheduler.models import PersonLimit, TeamQuota
@@ -30,7 +31,6 @@ from scheduler.services.fair_shares import LEAST_WEIGHT, MOST_WEIGHT, set_weight
 from scheduler.services.quotas import (
     MOST_GPUS,
     MOST_HOURS,
-    MOST_RUN_S,
     LimitValues,
     QuotaValues,
     set_limit,
@@ -96,7 +96,7 @@ class LimitIn(StrictSerializer):
     running_jobs = WholeNumber(min_value=0, max_value=MOST_GPUS, allow_null=True, default=None)
     gpus = WholeNumber(min_value=0, max_value=MOST_GPUS, allow_null=True, default=None)
     gpu_hours_month = Number(min_value=0, max_value=MOST_HOURS, allow_null=True, default=None)
-    max_class = PriorityField(default=PriorityClass.NORMAL)
+    max_class = RankField(JOB_TERMS["priority"], default=PriorityClass.NORMAL)
     max_run_s = WholeNumber(
         min_value=1, max_value=MOST_RUN_S, allow_null=True, default=None,
         help_text="The longest that each job may run; counts for jobs that are submitted from now on.",

@@ -12,18 +12,17 @@ from typing import Any
 from django.urls import reverse
 
 from knowledge.core.domain.wording import in_sentence, label
-from portal.web.jobs.forms import GOALS
 from portal.web.templatetags.portal_format import closeness, duration, in_own_time, money, number, size
+from scheduler.core.job_terms import JOB_TERMS, Kind
 from scheduler.states import PriorityClass
 
 LABELS = {
     "is_staff": "Administrator", "budget_s": "Time budget", "lifetime_s": "Lifetime", "sha256": "SHA-256",
-    "deadline_at": "Deadline", "topology": "GPUs close together", "topology_level": "How close",
-    "max_run_s": "Time limit", "max_class": "Highest class", "priority": "Class", "learn": "Learnt from",
-    "flag_reason": "Why not learnt from", "preemptible": "May be stopped for other jobs",
+    "max_class": "Highest class", "learn": "Learnt from", "flag_reason": "Why not learnt from",
+    **{name: term.label for name, term in JOB_TERMS.items()},
 }  # fmt: skip
 MONEY = {"budget", "on_demand_price", "price", "price_per_gpu_hour"}
-NAMES = {"goal": {str(goal): text for goal, text in GOALS.items()}}
+NAMES = {name: term.choices for name, term in JOB_TERMS.items() if term.kind is Kind.WORD}
 PRICES = {"node price changed": {"from", "to"}}  # by action, what else is an amount of money
 _IDENTIFIER = re.compile(r"[a-z]+(_[a-z]+)+")
 PAGES = {"ftjob-": "job", "node-": "node"}

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils.functional import lazy
 
 from portal.web.common.number_fields import NumberField
-from scheduler.services.jobs.objectives import BUDGET_RANGE, MAX_BUDGET
+from scheduler.core.job_terms import JOB_TERMS, MAX_BUDGET
 
 
 def _sentence() -> str:
@@ -22,7 +22,7 @@ class BudgetField(NumberField):
     """The most that a job may cost; every wrong amount is told alike."""
 
     def __init__(self, **options: Any) -> None:
-        messages = dict.fromkeys(("min_value", "max_value"), BUDGET_RANGE)
+        messages = dict.fromkeys(("min_value", "max_value"), JOB_TERMS["budget"].range)
         super().__init__(
             min_value=0, max_value=MAX_BUDGET, error_messages=messages, help_text=in_currency, **options
         )

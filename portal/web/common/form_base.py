@@ -45,6 +45,7 @@ class StyledForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.auto_id = f"{self.prefix_id}_%s"
+        self.fields.update(self.table_fields())
         self.fields.update(self.computed_fields())
         for field in self.fields.values():
             kind = {"select": "form-select", "checkbox": "form-check-input"}.get(
@@ -54,8 +55,12 @@ class StyledForm(forms.Form):
         if self.is_bound:
             self._note_unknown()
 
+    def table_fields(self) -> dict[str, forms.Field]:
+        """Fields that follow from a table, by name."""
+        return {}
+
     def computed_fields(self) -> dict[str, forms.Field]:
-        """Fields beside the declared ones, by name."""
+        """Fields that follow from the others, by name."""
         return {}
 
     def take(self, errors: Mapping[str, str]) -> None:

@@ -11,6 +11,7 @@ from django.utils.choices import CallableChoiceIterator
 from django.utils.functional import cached_property
 
 from portal.accounts.models import User
+from scheduler.core.job_terms import JOB_TERMS
 from scheduler.models import Job, JobArray
 from scheduler.selectors.jobs import open_arrays, visible_arrays, visible_jobs
 from scheduler.services.jobs.dependencies import After
@@ -60,8 +61,8 @@ class OrderFields(forms.Form):
 
     after = EarlierField(
         required=False,
-        label="After these jobs",
-        help_text="The job starts once they have ended; of an array, once all its jobs have.",
+        label=JOB_TERMS["after"].label,
+        help_text=JOB_TERMS["after"].hint,
     )
     after_kind = forms.ChoiceField(
         choices=list(KINDS.items()),

@@ -18,50 +18,24 @@ from knowledge.core.domain.types import Goal
 from knowledge.core.recommend.objectives import needed_limit, why_needed
 from portal.accounts.models import Team, User
 from portal.accounts.selectors import own_teams
-from portal.web.common.closeness_fields import ClosenessFields
-from portal.web.common.currency import BudgetField
-from portal.web.common.form_base import NameField
-from portal.web.common.number_fields import WholeNumberField
 from portal.web.common.order_fields import OrderFields
 from portal.web.common.param_fields import PREFIX, param_fields
 from portal.web.common.read_fields import ReadFields
 from portal.web.common.sweep_fields import SweepFields
-from portal.web.common.time_fields import HoursField, MomentField, TimedForm
+from portal.web.common.term_fields import FIELDS, offer_classes, term_fields
+from portal.web.common.time_fields import TimedForm
+from scheduler.core.job_terms import JOB_TERMS, Kind
 from scheduler.models import DatasetFile
 from scheduler.selectors.files import Storage, file_labels, storage_of, visible_files
 from scheduler.selectors.quotas import highest_class
 from scheduler.services.jobs.objectives import DEADLINE
-from scheduler.services.jobs.verbs import MAX_RETRIES
-from scheduler.services.quotas import MOST_RUN_S
-from scheduler.states import PriorityClass
 from trainer.recipes import RECIPES
 
-GOALS = {
-    Goal.BALANCED: "Balanced between time and cost",
-    Goal.FASTEST: "Fastest",
-    Goal.CHEAPEST: "Cheapest",
-    Goal.DEADLINE: "Cheapest that meets a deadline",
-    Goal.BUDGET: "Fastest within a budget",
-}
 # The field that takes an upload, and the one that then shows the stored file.
 UPLOADS = {"upload": "training_file", "validation_upload": "validation_file"}
-STOPS = ("priority", "preemptible", "max_run_s", "spot", "topology", "topology_level")
-LIMITS = (
-    "deadline_at",
-    "budget",
-    "retries",
-    "begin_at",
-    "after",
-    "sweep",
-    "sweep_values",
-    "sweep_limit",
-    *STOPS,
-)
-MORE = ("validation_file", "validation_upload", "team", *LIMITS)
-STOPPING = {"": "may be stopped", "0": "is never stopped"}
-SPOT = {"": "yes, if there is a deadline", "yes": "yes", "no": "no"}
-CLASS, STOPPED, TIME_LIMIT = "Priority class", "For jobs that go first", "Time limit, hours"
-SPOT_NODES = "May use spot nodes"
+FOLDED = [name for name, term in JOB_TERMS.items() if term.folded and term.kind in {*FIELDS, Kind.TEAM}]
+MORE = ("validation_file", "validation_upload", "after", *FOLDED, "sweep", "sweep_values", "sweep_limit")
+NEEDED_FOR = {needed_limit(goal, deadline=DEADLINE): goal.value for goal in Goal}
 SHOWN_FILES = 50
 
 
@@ -76,74 +50,27 @@ class UploadField(forms.FileField):
         return int(settings.MAX_UPLOAD_BYTES)
 
 
-def _files(label: str, nothing: str) -> forms.ModelChoiceField[DatasetFile]:
+def _file(name: str, nothing: str) -> forms.ModelChoiceField[DatasetFile]:
     return forms.ModelChoiceField(
-        DatasetFile.objects.none(), required=False, empty_label=nothing, label=label
+        DatasetFile.objects.none(), required=False, empty_label=nothing, label=JOB_TERMS[name].label
     )
 
 
-class SubmitForm(OrderFields, ClosenessFields, ReadFields, SweepFields, TimedForm):
+class SubmitForm(OrderFields, ReadFields, SweepFields, TimedForm):
     renamed: ClassVar = {f"params.{name}": f"{PREFIX}{name}" for name in RECIPES["sft"].params}
 
     model = forms.CharField(
         max_length=300,
-        label="Base model",
-        help_text="One of the list, the id of a model on the Hugging Face Hub, or a folder that the"
-        " administrators allow.",
+        label=JOB_TERMS["model"].label,
+        help_text=JOB_TERMS["model"].hint,
         widget=forms.TextInput(attrs={"list": "models", "placeholder": "e.g. builtin/tiny-llama"}),
     )
-    training_file = _files("Training data", "choose an uploaded file")
+    training_file = _file("training_file", "choose an uploaded file")
     upload = UploadField(required=False, label="or upload a JSONL or JSON file")
-    goal = forms.ChoiceField(
-        choices=[(goal.value, text) for goal, text in GOALS.items()], initial=Goal.BALANCED, required=False
-    )
-    name = NameField(max_length=200, required=False, help_text="Optional; makes the job easy to find.")
-    validation_file = _files("Validation data", "none")
+    validation_file = _file("validation_file", "none")
     validation_upload = UploadField(required=False, label="or upload a JSONL or JSON file")
     team = forms.ModelChoiceField(
-        Team.objects.none(),
-        required=False,
-        empty_label="no team",
-        help_text="Its members see the job, and the cost counts towards the team.",
-    )
-    deadline_at = MomentField(required=False, label="Deadline")
-    budget = BudgetField(required=False)
-    begin_at = MomentField(
-        required=False, label="Not before", help_text="The job does not start before this time."
-    )
-    retries = WholeNumberField(
-        required=False,
-        min_value=0,
-        max_value=MAX_RETRIES,
-        help_text="How often to retry after an error in data or code; 0 is usual.",
-    )
-    priority = forms.TypedChoiceField(
-        required=False,
-        coerce=int,
-        label=CLASS,
-        help_text="Higher ones go first.",
-    )
-    preemptible = forms.TypedChoiceField(
-        choices=list(STOPPING.items()),
-        required=False,
-        coerce=lambda text: text != "0",
-        label=STOPPED,
-        help_text="A job that is never stopped uses no GPUs that are guaranteed to other teams.",
-    )
-    max_run_s = HoursField(
-        most_s=MOST_RUN_S,
-        required=False,
-        label=TIME_LIMIT,
-        help_text="Of running; the job is then saved and ends as failed. Empty: what your jobs may.",
-    )
-    spot = forms.TypedChoiceField(
-        choices=list(SPOT.items()),
-        required=False,
-        coerce=lambda text: text == "yes",
-        empty_value=None,
-        label=SPOT_NODES,
-        help_text="They are cheaper and can be withdrawn; the job then goes on elsewhere, from its last"
-        " checkpoint.",
+        Team.objects.none(), required=False, empty_label="no team", help_text=JOB_TERMS["team"].hint
     )
     # Sent back with the form: a double click, a reload or the back button gives the same job again.
     key = forms.CharField(max_length=64, widget=forms.HiddenInput, required=False)
@@ -157,7 +84,8 @@ class SubmitForm(OrderFields, ClosenessFields, ReadFields, SweepFields, TimedFor
         self.offer_order(user)
         teams: forms.ModelChoiceField[Team] = self.fields["team"]  # type: ignore[assignment]
         teams.queryset = own_teams(user)
-        self._offer_classes()
+        classes: forms.TypedChoiceField = self.fields["priority"]  # type: ignore[assignment]
+        offer_classes(classes, cache(lambda: highest_class(user)))
 
     def show_origins(self, origins: dict[str, str]) -> None:
         """Say below the fields where their first values come from."""
@@ -168,8 +96,8 @@ class SubmitForm(OrderFields, ClosenessFields, ReadFields, SweepFields, TimedFor
     def take(self, errors: Mapping[str, str]) -> None:
         super().take(self.of_values(errors))
 
-    def computed_fields(self) -> dict[str, forms.Field]:
-        return {**super().computed_fields(), **param_fields()}
+    def table_fields(self) -> dict[str, forms.Field]:
+        return {**term_fields(), **param_fields()}
 
     def _offer_files(self) -> None:
         """Show the newest files; every visible one may be chosen."""
@@ -187,18 +115,6 @@ class SubmitForm(OrderFields, ClosenessFields, ReadFields, SweepFields, TimedFor
             offered = {**file_labels([chosen], self.user), **newest} if chosen and older else newest
             field.widget.choices = [("", field.empty_label), *offered.items()]
 
-    def _offer_classes(self) -> None:
-        """The classes that the person may give; they are read when they are shown."""
-
-        @cache
-        def offered() -> list[tuple[str, str]]:
-            highest = highest_class(self.user)
-            others = [(str(one.value), one.word) for one in PriorityClass if one <= highest and one]
-            return [("", PriorityClass.NORMAL.word), *others]
-
-        classes: forms.TypedChoiceField = self.fields["priority"]  # type: ignore[assignment]
-        classes.choices = offered
-
     def clean(self) -> dict[str, Any]:
         values = self.cleaned_data
         if "training_file" not in self.errors and not (values.get("training_file") or values.get("upload")):
@@ -213,6 +129,13 @@ class SubmitForm(OrderFields, ClosenessFields, ReadFields, SweepFields, TimedFor
         return storage_of(self.user)
 
     @property
+    def terms(self) -> dict[str, Any]:
+        """The terms that were filled in, as the services take them; sent files are not stored yet."""
+        given = {name: self.cleaned_data.get(name) for name in JOB_TERMS}
+        filled = {name: value for name, value in given.items() if value not in (None, "")}
+        return {**filled, "params": self.params, "after": self.order}
+
+    @property
     def params(self) -> dict[str, Any]:
         """The parameters that were filled in, by their own names."""
         given = {
@@ -225,6 +148,11 @@ class SubmitForm(OrderFields, ClosenessFields, ReadFields, SweepFields, TimedFor
     @property
     def param_fields(self) -> list[forms.BoundField]:
         return [self[name] for name in self.fields if name.startswith(PREFIX)]
+
+    @property
+    def folded(self) -> list[tuple[forms.BoundField, str]]:
+        """The terms under *More*, each with the goal that needs it, if any."""
+        return [(self[name], NEEDED_FOR.get(name, "")) for name in FOLDED]
 
     @property
     def needed(self) -> str | None:

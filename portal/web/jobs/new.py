@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -35,8 +34,7 @@ from scheduler.selectors.jobs import get_array, get_job
 from scheduler.services.forecasts.questions import ask_start
 from scheduler.services.idempotency import Creation, once
 from scheduler.services.jobs.arrays import submit_array
-from scheduler.services.jobs.verbs import JobRequest, submit_job
-from scheduler.states import PriorityClass
+from scheduler.services.jobs.verbs import submit_job
 
 
 @takes_files(TRAINING_DATA)
@@ -121,37 +119,11 @@ def _submitted(request: PageRequest, form: SubmitForm) -> Job | JobArray | None:
 def _create(request: PageRequest, form: SubmitForm, creation: Creation) -> Job | JobArray:
     values = form.cleaned_data
     files = {field: _file(request, form, upload) for upload, field in UPLOADS.items()}
-    request_values = _asked(form, files)
     who: dict[str, Any] = {"owner": request.user, "now": database_now(), "creation": creation}
+    terms = {**form.terms, **files, "read": form.read}
     if each := values["sweep_values"]:
-        return submit_array(values=each, limit=values["sweep_limit"], **who, **request_values)
-    return submit_job(**who, **request_values)
-
-
-def _asked(form: SubmitForm, files: Mapping[str, DatasetFile | None]) -> JobRequest:
-    """The job that the form asks for."""
-    values = form.cleaned_data
-    return {
-        "model": values["model"],
-        "training_file": files["training_file"],  # type: ignore[typeddict-item]  # the form requires one
-        "validation_file": files["validation_file"],
-        "params": form.params,
-        "goal": values["goal"] or "balanced",
-        "name": values["name"],
-        "team": values["team"],
-        "deadline_at": values["deadline_at"],
-        "begin_at": values["begin_at"],
-        "after": form.order,
-        "budget": values["budget"],
-        "retries": values["retries"] or 0,
-        "priority": values["priority"] or PriorityClass.NORMAL,
-        "preemptible": values["preemptible"] is not False,
-        "max_run_s": values["max_run_s"],
-        "spot": values["spot"],
-        "topology": form.closeness.topology,
-        "topology_level": form.closeness.level,
-        "read": form.read,
-    }
+        return submit_array(values=each, limit=values["sweep_limit"], **who, **terms)
+    return submit_job(**who, **terms)
 
 
 @login_required
@@ -164,9 +136,8 @@ def ask(request: PageRequest) -> HttpResponse:
     form, now = SubmitForm(request.POST, user=request.user), database_now()
     shown = None
     if form.is_valid():
-        files = {field: form.cleaned_data[field] for field in UPLOADS.values()}
         with suppress(BadParameters):  # the form tells, once it is submitted
-            question = ask_start(owner=request.user, now=now, **_asked(form, files))
+            question = ask_start(owner=request.user, now=now, **form.terms)
             shown = as_answer(question, now)
     return render(request, "jobs/recommendation/start.html", {"answer": shown})
 

@@ -139,9 +139,9 @@ def _context(form: SubmitForm) -> dict[str, Any]:
     priced = any(option.cost.value for option in options)
     shown = options[:SHOWN_OPTIONS]
     checked = _checked(recommender, form, found.best)
-    asks = form.closeness
+    way, level = (form.cleaned_data.get(name) for name in ("topology", "topology_level"))
     return {
-        "closeness": worth_of_closeness(Topology(asks.topology), asks.level, found.best)
+        "closeness": worth_of_closeness(Topology(way or Topology.AUTOMATIC), level, found.best)
         if found.best
         else "",
         "check": checked,

@@ -11,14 +11,15 @@ from django.core.serializers.json import DjangoJSONEncoder
 
 from portal.accounts.models import User
 from portal.clock import database_now
-from portal.web.common.closeness_fields import asked_of
 from portal.web.common.param_fields import as_form_values
 from portal.web.common.read_fields import as_fields
-from scheduler.core.placement.levels import TopologyLevel
+from portal.web.common.term_fields import as_term_values
+from scheduler.core.job_terms import JOB_TERMS, JobTerm, Kind
 from scheduler.models import Job, JobDependency
 from scheduler.selectors.analysis.failures import explained
 from scheduler.selectors.analysis.readings import own_reading
 from scheduler.selectors.dependencies import to_come_after
+from scheduler.services.jobs.verbs import wants_spot
 from scheduler.services.provenance.read_values import Fate
 from scheduler.states import DependencyKind
 
@@ -26,30 +27,27 @@ from scheduler.states import DependencyKind
 def request_of(job: Job) -> dict[str, Any]:
     """Return the owner's request as POST /api/jobs/ takes it.
 
-    Recommended values are recommended again.
+    Recommended values are recommended again. What is left out of a request, or has passed, stays out.
     """
-    values = {
-        "model": job.model,
-        "training_file": job.training_file_id,
-        "validation_file": job.validation_file_id,
-        "goal": job.goal,
-        "name": job.name,
-        "team": job.team and job.team.name,
-        "deadline_at": _if_to_come(job.deadline_at),
-        "begin_at": _if_to_come(job.begin_at),
-        "after": [_after(one) for one in to_come_after(job)],
-        "budget": job.budget,
-        "retries": job.retries,
-        "priority": job.priority_class if job.priority else None,
-        "max_run_s": job.max_run_s,
-        "topology": asked_of(job),
-        "topology_level": TopologyLevel(job.topology_level).word if job.topology_level else None,
-        "params": job.fixed,
-    }
-    values = {name: value for name, value in values.items() if value}
-    if job.spot != bool(values.get("deadline_at")):  # else it is what an empty choice means
-        values["spot"] = "yes" if job.spot else "no"
-    return values if job.preemptible else {**values, "preemptible": False}
+    values = {name: _own(job, term) for name, term in JOB_TERMS.items()}
+    if job.spot == wants_spot({**values, "spot": None}):
+        values["spot"] = None
+    return {name: value for name, value in values.items() if value not in (None, "", [], {}, _usual(name))}
+
+
+def _own(job: Job, term: JobTerm) -> Any:
+    """The job's own value as a request has it."""
+    if term.kind is Kind.EARLIER:
+        return [_after(one) for one in to_come_after(job)]
+    if term.kind is Kind.TEAM:
+        return job.team and job.team.name
+    value = getattr(job, f"{term.name}_id" if term.kind is Kind.FILE else term.column)
+    return _if_to_come(value) if term.kind is Kind.MOMENT else term.word(value)
+
+
+def _usual(name: str) -> Any:
+    """The word of a term that is left out."""
+    return JOB_TERMS[name].word(JOB_TERMS[name].default)
 
 
 def _if_to_come(moment: datetime | None) -> datetime | None:
@@ -88,9 +86,8 @@ def as_form(job: Job) -> dict[str, Any]:
         "after": [one.get("job") or one["array"] for one in after],
         "after_kind": _kind_of_all(after),
     }
-    stopping = {"priority": str(job.priority or ""), "preemptible": "" if job.preemptible else "0"}
-    stopping["topology_level"] = str(job.topology_level or "")
-    return {**values, **order, **stopping, **as_form_values(values.pop("params", {})), "team": job.team_id}
+    params = as_form_values(values.pop("params", {}))
+    return {**as_term_values(values), **order, **params, "team": job.team_id}
 
 
 def mended(job: Job) -> tuple[dict[str, Any], dict[str, str]]:

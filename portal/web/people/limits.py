@@ -20,6 +20,7 @@ from portal.web.common.form_base import StyledForm
 from portal.web.common.number_fields import NumberField, WholeNumberField
 from portal.web.common.period import present
 from portal.web.common.time_fields import HoursField
+from scheduler.core.job_terms import MOST_RUN_S
 from scheduler.errors import BadParameters
 from scheduler.models import PersonLimit
 from scheduler.selectors.analysis.period import Period
@@ -29,7 +30,6 @@ from scheduler.selectors.quotas import default_limit, limit_of, quota_warnings, 
 from scheduler.services.quotas import (
     MOST_GPUS,
     MOST_HOURS,
-    MOST_RUN_S,
     LimitValues,
     QuotaValues,
     put_quota,

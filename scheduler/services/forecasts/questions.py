@@ -6,7 +6,7 @@ A worker of the queue `predict` answers (`scheduler.loop.predict.start_questions
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Unpack
+from typing import Any
 
 from django.db import transaction
 
@@ -14,7 +14,7 @@ from portal.accounts.models import User
 from scheduler import hints
 from scheduler.models import StartQuestion
 from scheduler.services.forecasts.request_json import request_json
-from scheduler.services.jobs.verbs import JobRequest, check_request
+from scheduler.services.jobs.verbs import check_request
 
 MOST_OPEN = 3  # of a person
 MOST_KEPT = 10
@@ -22,7 +22,7 @@ KEPT_FOR = timedelta(minutes=15)
 SAME_FOR = timedelta(seconds=20)  # within which equal questions are one
 
 
-def ask_start(*, owner: User, now: datetime, **request: Unpack[JobRequest]) -> StartQuestion:
+def ask_start(*, owner: User, now: datetime, **request: Any) -> StartQuestion:
     """Keep the question for a worker.
 
     A person has at most three that are not answered: another one takes the place of the oldest. An equal

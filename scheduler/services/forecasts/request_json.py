@@ -7,46 +7,52 @@ from typing import Any
 
 from portal.accounts.models import User
 from portal.accounts.selectors import own_teams
+from scheduler.core.job_terms import JOB_TERMS, JobRequest, JobTerm, Kind
 from scheduler.errors import BadParameters, NotFound
 from scheduler.selectors.files import get_file
 from scheduler.selectors.jobs import visible_arrays, visible_jobs
 from scheduler.services.jobs.dependencies import After
-from scheduler.services.jobs.verbs import JobRequest
 from scheduler.states import DependencyKind
-
-FILES = ("training_file", "validation_file")
-TIMES = ("deadline_at", "begin_at")
 
 
 def request_json(request: JobRequest) -> dict[str, Any]:
-    """Return the request with ids in place of rows.
-
-    Its name, and where its values were read, are left out: they change no start.
-    """
-    given: dict[str, Any] = {name: value for name, value in request.items() if name not in ("name", "read")}
-    content = given | {name: given[name].pk for name in (*FILES, "team") if given.get(name)}
-    content |= {name: given[name].isoformat() for name in TIMES if given.get(name)}
-    return content | {"after": [[one.on.pk, one.kind] for one in given.get("after", ())]}
+    """Return the request with ids in place of rows, without what changes no start."""
+    asked = {name: value for name, value in request.items() if JOB_TERMS[name].plays}
+    return {name: _plain(JOB_TERMS[name].kind, value) for name, value in asked.items()}
 
 
-def read_request(owner: User, content: dict[str, Any]) -> JobRequest:
+def _plain(kind: Kind, value: Any) -> Any:
+    if kind is Kind.EARLIER:
+        return [[one.on.pk, one.kind] for one in value]
+    if value is None or kind not in (Kind.FILE, Kind.TEAM, Kind.MOMENT):
+        return value
+    return value.isoformat() if kind is Kind.MOMENT else value.pk
+
+
+def read_request(owner: User, content: dict[str, Any]) -> dict[str, Any]:
     """Return the request as its owner may still make it.
 
     Raises BadParameters naming what is gone.
     """
-    found = content | {name: datetime.fromisoformat(content[name]) for name in TIMES if content.get(name)}
-    for name in FILES:
-        if content.get(name):
-            try:
-                found[name] = get_file(owner, content[name])
-            except NotFound as gone:
-                raise BadParameters({name: "has been deleted; choose another one"}) from gone
-    if content.get("team"):
-        found["team"] = own_teams(owner).filter(pk=content["team"]).first()
-        if found["team"] is None:
-            raise BadParameters({"team": "is none of your teams any more; choose another one"})
-    ids = [name for name, _ in content["after"]]
-    on = visible_jobs(owner).in_bulk(ids) | visible_arrays(owner, ids)
-    found["after"] = [After(on[name], DependencyKind(kind)) for name, kind in content["after"] if name in on]
-    made: JobRequest = found  # type: ignore[assignment]  # what `request_json` took apart
-    return made
+    return {name: _row(owner, JOB_TERMS[name], value) for name, value in content.items()}
+
+
+def _row(owner: User, term: JobTerm, value: Any) -> Any:
+    if value is None:
+        return None
+    if term.kind is Kind.MOMENT:
+        return datetime.fromisoformat(value)
+    if term.kind is Kind.FILE:
+        try:
+            return get_file(owner, value)
+        except NotFound as gone:
+            raise BadParameters({term.name: "has been deleted; choose another one"}) from gone
+    if term.kind is Kind.TEAM:
+        if team := own_teams(owner).filter(pk=value).first():
+            return team
+        raise BadParameters({term.name: "is none of your teams any more; choose another one"})
+    if term.kind is Kind.EARLIER:
+        ids = [name for name, _ in value]
+        on = visible_jobs(owner).in_bulk(ids) | visible_arrays(owner, ids)
+        return [After(on[name], DependencyKind(kind)) for name, kind in value if name in on]
+    return value

@@ -6,16 +6,18 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 from portal.accounts.models import User
+from scheduler.core.job_terms import JobRequest
 from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import Job, JobArray
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import recommend
 from scheduler.services.jobs.transitions import cancel_waiting
-from scheduler.services.jobs.verbs import JobRequest, cancel_job, prepare, store, wants_spot
+from scheduler.services.jobs.verbs import cancel_job, prepare, store, wants_spot
 from scheduler.services.provenance.keeping import count_fates
+from scheduler.services.provenance.read_values import ReadValues
 from scheduler.states import TERMINAL, StopFor
 
 log = logging.getLogger(__name__)
@@ -30,7 +32,8 @@ def submit_array(
     now: datetime,
     limit: int | None = None,
     creation: Creation = unkeyed,
-    **same: Unpack[JobRequest],
+    read: Sequence[ReadValues] = (),
+    **same: Any,
 ) -> JobArray:
     """Store a job for each of the values, all or none.
 
@@ -42,7 +45,7 @@ def submit_array(
     array = JobArray(owner=owner, limit=limit, submitted_at=now)
     for number, value in enumerate(values):
         try:
-            one = prepare(recommender, owner=owner, now=now, **_with_value(same, number, value))
+            one = prepare(recommender, owner=owner, now=now, read=read, **_with_value(same, number, value))
         except BadParameters as wrong:
             raise type(wrong)(_of_value(number, wrong)) from wrong
         one.job.array = array
@@ -113,8 +116,8 @@ def _check_different(fixed: Sequence[Mapping[str, Any]]) -> None:
             )
 
 
-def _with_value(same: JobRequest, number: int, value: Mapping[str, Any]) -> JobRequest:
-    found: JobRequest = {**same, "params": {**same.get("params", {}), **value}}
+def _with_value(same: JobRequest, number: int, value: Mapping[str, Any]) -> dict[str, Any]:
+    found = {**same, "params": {**same.get("params", {}), **value}}
     if name := same.get("name"):
         found["name"] = f"{name[:NAME]} {number + 1}"
     return found

@@ -1,57 +1,40 @@
 """Changing a job in place, after it was submitted.
 
-Class, time limit, closeness and whether it may be stopped can be changed until it ends; goal, limits, spot
-nodes and fixed values only while it waits. A recommendation is made anew where these need it, before the
-transaction.
+The table of terms says which can be changed until it ends, and which only while it waits. A recommendation
+is made anew where these need it, before the transaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 from django.db import transaction
 
-from knowledge.core.domain.wording import rough_time
 from portal.accounts.errors import NotAllowed
 from portal.accounts.models import User
 from portal.accounts.services import audit
 from scheduler import hints
-from scheduler.errors import IllegalTransition, StaleJob
+from scheduler.core.job_terms import CHANGEABLE, Change, problems
+from scheduler.errors import BadParameters, IllegalTransition, StaleJob
 from scheduler.models import Job, PendingStart, StartForecast
 from scheduler.selectors.figures.times import duration_s
 from scheduler.selectors.jobs import may_change
 from scheduler.services.jobs.hand_over import let_lapse
-from scheduler.services.jobs.new_terms import new_terms
+from scheduler.services.jobs.new_terms import as_changed, new_terms
 from scheduler.services.jobs.priorities import check_class
 from scheduler.services.jobs.recommend import clean_request
-from scheduler.services.jobs.terms.closeness import Closely, check_closeness
+from scheduler.services.jobs.terms.closeness import check_closeness
 from scheduler.services.jobs.terms.run_limits import run_limit, stops_at
 from scheduler.services.jobs.transitions import locked, note_job
-from scheduler.states import TERMINAL, JobEventKind, JobState, PriorityClass, public_state
+from scheduler.states import TERMINAL, JobEventKind, JobState, public_state
 from trainer.recipes import RECIPES, Binds
 
 WAITING = frozenset({JobState.QUEUED, JobState.PAUSED})
-WHILE_IT_WAITS = ("goal", "deadline_at", "budget", "spot", "fixed")
+RENEWED_BY = frozenset(term.column for term in CHANGEABLE.values() if term.renews)
+CLOSENESS = frozenset({"topology", "topology_level"})
 LOOK_AGAIN = "look again, and then change it"
-
-
-class JobChange(TypedDict, total=False):
-    """The changes; a field that is left out stays as it is.
-
-    params: fixed values by name; None leaves a value open again. max_run_s: None: what the actor's jobs may.
-    """
-
-    priority: int
-    preemptible: bool
-    max_run_s: int | None
-    closeness: Closely
-    goal: str
-    deadline_at: datetime | None
-    budget: float | None
-    spot: bool
-    params: Mapping[str, Any]
 
 
 def change_job(
@@ -61,17 +44,20 @@ def change_job(
     now: datetime,
     seen: str | None = None,
     version: int | None = None,
-    **change: Unpack[JobChange],
+    **change: Any,
 ) -> Job:
     """Change a job; what stays as it is leaves no event.
 
-    seen, version: the state and the version that the actor saw; None does not ask. Raises NotAllowed,
-    BadParameters, IllegalTransition, StaleJob.
+    change: terms by name (scheduler.core.job_terms); one that is left out stays as it is. In `params`, None
+    leaves a value open again; a `max_run_s` of None is what the actor's jobs may. seen, version: the state
+    and the version that the actor saw; None does not ask. Raises NotAllowed, BadParameters,
+    IllegalTransition, StaleJob.
     """
     if not may_change(actor, job):
         raise NotAllowed("Only its owner, a lead of its team and administrators may change a job.")
     read = Job.objects.select_related("training_file", "validation_file").get(pk=job.pk)
     _require_as_seen(read, seen, version)
+    _require_terms(change)
     if change.get("max_run_s", read.max_run_s) != read.max_run_s:
         ran_s = duration_s(list(read.attempts.all()), now)
         limit = run_limit(requested=change["max_run_s"], actor=actor, promise=read.promise, ran_s=ran_s)
@@ -79,7 +65,7 @@ def change_job(
     changed = _differing(read, change)
     _require_waiting(read, changed)
     _check(read, changed, actor)
-    terms = new_terms(read, changed, now) if changed.keys() & set(WHILE_IT_WAITS) else {}
+    terms = new_terms(read, changed, now) if changed.keys() & RENEWED_BY else {}
     with transaction.atomic():
         job = locked(job.pk)
         _require_as_seen(job, seen, read.version if terms else version)
@@ -88,14 +74,24 @@ def change_job(
         return _store(job, changed, terms, actor, now) if changed else job
 
 
-def _differing(job: Job, change: JobChange) -> dict[str, Any]:
+def _require_terms(change: dict[str, Any]) -> None:
+    """Raise BadParameters for values that no job could have; a level is none without its topology."""
+    if others := change.keys() - CHANGEABLE.keys():
+        raise TypeError(f"{', '.join(sorted(others))}: no term that can be changed")
+    wrong = problems(change)
+    if "topology" in change:
+        change.setdefault("topology_level", None)
+    elif "topology_level" in change:
+        wrong["topology_level"] = "goes with topology; give both"
+    if wrong:
+        raise BadParameters(wrong)
+
+
+def _differing(job: Job, change: Mapping[str, Any]) -> dict[str, Any]:
     """The columns that would change. Raises BadParameters."""
-    differing: dict[str, Any] = {**change}
-    if closeness := differing.pop("closeness", None):
-        differing |= {"topology": closeness.topology, "topology_level": closeness.level}
-    if params := differing.pop("params", None):
-        merged = {**job.fixed, **params}
-        differing["fixed"] = clean_request(model=job.model, params=merged)
+    differing = {CHANGEABLE[name].column: value for name, value in change.items()}
+    if "params" in change:
+        differing["fixed"] = clean_request(model=job.model, params={**job.fixed, **change["params"]})
     return {name: value for name, value in differing.items() if value != getattr(job, name)}
 
 
@@ -136,7 +132,8 @@ def _refused(state: str, names: list[str], why: str) -> IllegalTransition:
 
 def _fields(job: Job, changed: Mapping[str, Any]) -> list[str]:
     """The changes that need a waiting job, by the names of their fields."""
-    names = [name for name in WHILE_IT_WAITS if name in changed and name != "fixed"]
+    late = (term.name for term in CHANGEABLE.values() if term.change is Change.WHILE_IT_WAITS)
+    names = [name for name in late if name in changed]
     fixed = changed.get("fixed", job.fixed)
     differ = (name for name in {**job.fixed, **fixed} if job.fixed.get(name) != fixed.get(name))
     return [*names, *(f"params.{name}" for name in differ)]
@@ -146,9 +143,9 @@ def _check(job: Job, changed: Mapping[str, Any], actor: User) -> None:
     """Raise BadParameters for values beyond the job or the actor's rights."""
     if "priority" in changed:
         check_class(changed["priority"], actor=actor)
-    if changed.keys() & {"topology", "topology_level", "fixed"}:
-        terms = {name: changed.get(name, getattr(job, name)) for name in ("topology", "topology_level")}
-        check_closeness(terms["topology"], terms["topology_level"], changed.get("fixed", job.fixed))
+    if changed.keys() & {*CLOSENESS, "fixed"}:
+        after = as_changed(job, changed)
+        check_closeness(after.topology, after.topology_level, after.fixed)
 
 
 def _store(job: Job, changed: dict[str, Any], terms: Mapping[str, Any], actor: User, now: datetime) -> Job:
@@ -167,7 +164,7 @@ def _store(job: Job, changed: dict[str, Any], terms: Mapping[str, Any], actor: U
         job.attempts.filter(ended_at__isnull=True).update(stops_at=stops_at(job, now))
     audit(action="job changed", actor=actor, target=job.pk, data=data, now=now)
     StartForecast.objects.filter(job=job).delete()  # of another job, so to speak
-    if changed.keys() & {"topology", "topology_level"}:
+    if changed.keys() & CLOSENESS:
         for start in PendingStart.objects.filter(job=job):
             let_lapse(start=start, reason="How close its GPUs shall lie was changed.", now=now)
             job.refresh_from_db()
@@ -191,26 +188,9 @@ def _plain(value: Any) -> Any:
 
 
 def _sentences(changed: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    sentences = []
-    if "priority" in changed:
-        sentences.append(f"Its class is {PriorityClass(changed['priority']).word} now.")
-    if "topology" in changed or "topology_level" in changed:
-        sentences.append("How close its GPUs shall lie was changed, for its next start.")
-    if "preemptible" in changed:
-        can = "may" if changed["preemptible"] else "may not"
-        sentences.append(f"It {can} be stopped for other jobs now.")
-    if "max_run_s" in changed:
-        most_s = changed["max_run_s"]
-        sentences.append(f"It may run for {rough_time(most_s) if most_s else 'any time'} now.")
-    if "spot" in changed:
-        sentences.append(f"It {'may' if changed['spot'] else 'may not'} use spot nodes now.")
-    if "goal" in changed:
-        sentences.append(f"Its goal is {changed['goal']} now.")
-    for name, word in (("deadline_at", "deadline"), ("budget", "budget")):
-        if name in changed:
-            sentences.append(f"Its {word} was changed." if changed[name] else f"It has no {word} any more.")
+    told = [term.sentence(changed[name]) for name, term in CHANGEABLE.items() if name in changed]
     for name, (_, value) in data.items():
         if name.startswith("params."):
             what = name.removeprefix("params.")
-            sentences.append(f"{what} is open now." if value is None else f"{what} is {value} now.")
-    return " ".join(sentences)
+            told.append(f"{what} is open now." if value is None else f"{what} is {value} now.")
+    return " ".join(dict.fromkeys(told))

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
+from scheduler.core.job_terms import MOST_EARLIER
 from scheduler.errors import BadParameters
 from scheduler.models import Job, JobArray, JobDependency
 from scheduler.selectors.dependencies import never_to_succeed
 from scheduler.services.jobs.transitions import locked, move_job
 from scheduler.states import DependencyKind, JobState
 
-MOST = 100  # jobs and arrays that one job may come after
 AHEAD = timedelta(days=366)
 GRACE = timedelta(minutes=1)  # a clock's time has no seconds, and a request takes a while
 
@@ -46,8 +46,8 @@ def check_order(
         errors["begin_at"] = "must lie within a year from now"
     elif begin_at is not None and deadline_at is not None and begin_at >= deadline_at:
         errors["begin_at"] = "must come before the deadline"
-    if len(after) > MOST:
-        errors["after"] = f"may name at most {MOST} jobs and arrays"
+    if len(after) > MOST_EARLIER:
+        errors["after"] = f"may name at most {MOST_EARLIER} jobs and arrays"
     elif len({one.on.pk for one in after}) < len(after):
         errors["after"] = "names a job or an array twice; name each once"
     elif gone := [(one.on, one.never) for one in after if one.never]:

@@ -7,13 +7,12 @@ from datetime import datetime, timedelta
 
 from knowledge.core.domain.types import Goal
 from knowledge.core.recommend.objectives import needed_limit, why_needed
+from scheduler.core.job_terms import problems
 from scheduler.errors import BadParameters
 from scheduler.models import Job
 from scheduler.selectors.jobs import JobColumns
 
 DEADLINE = "deadline_at"
-MAX_BUDGET = 1e12
-BUDGET_RANGE = f"must be an amount above 0, at most {MAX_BUDGET:,.0f}"
 FARTHEST = timedelta(days=3653)
 AT_LEAST_S = 1.0  # a deadline that has passed: as soon as possible
 
@@ -42,15 +41,11 @@ def aim_of_request(
 
     Raises BadParameters naming every wrong field.
     """
-    errors = {}
-    if goal not in set(Goal):
-        errors["goal"] = f"must be one of {', '.join(Goal)}"
+    errors = problems({"goal": goal, "budget": budget})
     if deadline_at is not None and deadline_at <= now:
         errors[DEADLINE] = "must lie in the future"
     elif deadline_at is not None and deadline_at > now + FARTHEST:
         errors[DEADLINE] = "must lie within ten years from now"
-    if budget is not None and not 0 < budget <= MAX_BUDGET:
-        errors["budget"] = BUDGET_RANGE
     needed = needed_limit(goal, deadline=DEADLINE)
     if needed and {DEADLINE: deadline_at, "budget": budget}[needed] is None:
         errors[needed] = why_needed(goal)

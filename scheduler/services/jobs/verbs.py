@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Required, TypedDict, Unpack
+from typing import Any, NamedTuple
 
 from django.db import transaction
 
-from knowledge.core.domain.types import Goal
 from knowledge.recommendations.recommender import Recommender
-from portal.accounts.models import Team, User
+from portal.accounts.models import User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
 from scheduler import hints
+from scheduler.core.job_terms import ON_THE_ROW, JobRequest, problems, with_defaults
 from scheduler.core.stopping import StopReason
-from scheduler.core.types import Topology
 from scheduler.errors import BadParameters, IllegalTransition
-from scheduler.models import DatasetFile, Job
+from scheduler.models import Job
 from scheduler.services.files.storage import refuse_on_full_disk
 from scheduler.services.files.uploads import hold_files
 from scheduler.services.idempotency import Creation, unkeyed
@@ -38,58 +37,38 @@ from scheduler.states import (
     TERMINAL,
     JobEventKind,
     JobState,
-    PriorityClass,
     StopFor,
     WaitState,
     public_state,
 )
 
 log = logging.getLogger(__name__)
-MAX_RETRIES = 10
 CANCELLED, CANCEL_ASKED = "Cancelled.", "Cancellation requested."
 JOBS_A_QUERY = 100  # their rows are wide
 
 
-class JobRequest(TypedDict, total=False):
-    """A person's request; see `prepare`."""
-
-    model: Required[str]
-    training_file: Required[DatasetFile]
-    params: Mapping[str, Any]
-    validation_file: DatasetFile | None
-    goal: str
-    name: str
-    retries: int
-    deadline_at: datetime | None
-    budget: float | None
-    team: Team | None
-    begin_at: datetime | None
-    after: Sequence[After]
-    priority: int
-    preemptible: bool
-    max_run_s: int | None
-    spot: bool | None
-    topology: str
-    topology_level: int | None
-    read: Sequence[ReadValues]
-
-
-def wants_spot(request: Mapping[str, Any]) -> bool:
+def wants_spot(request: JobRequest) -> bool:
     """May the job use spot nodes? Unless it says so, it may if it has a deadline."""
     spot, deadline_at = request.get("spot"), request.get("deadline_at")
-    return deadline_at is not None if spot is None else spot
+    return deadline_at is not None if spot is None else bool(spot)
 
 
 def submit_job(
-    *, owner: User, now: datetime, creation: Creation = unkeyed, **request: Unpack[JobRequest]
+    *,
+    owner: User,
+    now: datetime,
+    creation: Creation = unkeyed,
+    read: Sequence[ReadValues] = (),
+    **request: Any,
 ) -> Job:
     """Store a job with everything that was left out filled in from knowledge, queued.
 
-    The recommendation is asked for before the transaction that
-    `creation` opens. Raises BadParameters, and StorageFull while the disk takes no new work.
+    request: terms by name (scheduler.core.job_terms); read: where their values were read. The recommendation
+    is asked for before the transaction that `creation` opens. Raises BadParameters, and StorageFull while
+    the disk takes no new work.
     """
     recommender = recommend.current_recommender(spot=wants_spot(request))
-    prepared = prepare(recommender, owner=owner, now=now, **request)
+    prepared = prepare(recommender, owner=owner, now=now, read=read, **request)
     with creation() as note:
         store([prepared])
         note(prepared.job)
@@ -106,18 +85,6 @@ class Prepared(NamedTuple):
     read: Sequence[ReadValues]
 
 
-UNLESS_SAID: dict[str, Any] = {
-    "params": {}, "validation_file": None, "goal": Goal.BALANCED, "name": "", "retries": 0,
-    "deadline_at": None, "budget": None, "team": None, "begin_at": None, "after": (),
-    "priority": PriorityClass.NORMAL, "preemptible": True, "max_run_s": None, "spot": None,
-    "topology": Topology.AUTOMATIC, "topology_level": None, "read": (),
-}  # fmt: skip
-AS_ASKED = (
-    "team", "name", "model", "goal", "deadline_at", "begin_at", "budget", "retries", "priority",
-    "preemptible", "topology", "topology_level", "training_file", "validation_file",
-)  # fmt: skip
-
-
 class Terms(NamedTuple):
     """The values that a request fixes, and its aim."""
 
@@ -125,13 +92,14 @@ class Terms(NamedTuple):
     aim: Objective
 
 
-def check_request(*, owner: User, now: datetime, **request: Unpack[JobRequest]) -> Terms:
+def check_request(*, owner: User, now: datetime, **request: Any) -> Terms:
     """Check what can be checked without a recommendation. Raises BadParameters."""
-    values = {**UNLESS_SAID, **request}
+    values = with_defaults(request)
     fixed = recommend.clean_request(model=values["model"], params=values["params"] or {})
     times = {name: values[name] for name in ("begin_at", "deadline_at")}
     aim = aim_of_request(goal=values["goal"], budget=values["budget"], now=now, **times)
-    _check_retries(values["retries"])
+    if wrong := problems(values):
+        raise BadParameters(wrong)
     check_class(values["priority"], actor=owner)
     check_closeness(values["topology"], values["topology_level"], fixed)
     check_order(after=values["after"], now=now, **times)
@@ -139,7 +107,12 @@ def check_request(*, owner: User, now: datetime, **request: Unpack[JobRequest]) 
 
 
 def prepare(
-    recommender: Recommender, *, owner: User, now: datetime, **request: Unpack[JobRequest]
+    recommender: Recommender,
+    *,
+    owner: User,
+    now: datetime,
+    read: Sequence[ReadValues] = (),
+    **request: Any,
 ) -> Prepared:
     """Return a job as it would be stored. Raises BadParameters.
 
@@ -147,7 +120,7 @@ def prepare(
     """
     refuse_on_full_disk()
     fixed, aim = check_request(owner=owner, now=now, **request)
-    values = {**UNLESS_SAID, **request}
+    values = with_defaults(request)
     model, files = values["model"], {name: values[name] for name in ("training_file", "validation_file")}
     workload = recommend.workload_of(model=model, **files)
     found = recommend.recommended_columns(
@@ -161,15 +134,13 @@ def prepare(
     notes = [*found["notes"], *terms.notes, *limit.notes, *notes_on_order(values["begin_at"], now)]
     job = Job(
         owner=owner,
-        max_run_s=limit.max_run_s,
-        spot=terms.spot,
         fixed=fixed,
         options_for=recommend.options_digest(recommender),
-        **{name: values[name] for name in AS_ASKED},
+        **{name: values[name] for name in ON_THE_ROW} | {"spot": terms.spot, "max_run_s": limit.max_run_s},
         **{**found, "notes": notes},
         **_begun(now),
     )
-    return Prepared(job, values["after"], values["read"])
+    return Prepared(job, values["after"], read)
 
 
 def store(prepared: Sequence[Prepared]) -> None:
@@ -183,11 +154,6 @@ def store(prepared: Sequence[Prepared]) -> None:
     record_submissions(jobs=jobs)
     if first.spot and first.deadline_at:
         hints.markets()
-
-
-def _check_retries(retries: int) -> None:
-    if not 0 <= retries <= MAX_RETRIES:
-        raise BadParameters({"retries": f"must be between 0 and {MAX_RETRIES}"})
 
 
 def _begun(now: datetime) -> dict[str, Any]:

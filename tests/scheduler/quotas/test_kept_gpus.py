@@ -16,7 +16,6 @@ from scheduler.models import Allocation, Attempt, Job, PendingStart
 from scheduler.services.jobs.change import change_job
 from scheduler.services.jobs.priorities import hold_job, release_job
 from scheduler.services.jobs.starts import require_as_decided, start_attempt
-from scheduler.services.jobs.terms.closeness import Closely
 from scheduler.services.quotas import LimitValues, QuotaValues, put_quota, set_limit
 from scheduler.states import WaitState
 from tests.harness import world
@@ -96,8 +95,8 @@ def test_a_job_that_was_held_after_the_decision_does_not_start() -> None:
 def test_a_level_that_is_required_meanwhile_holds_for_the_start() -> None:
     turn = preempting(slots=4, gpus=2)
     world.declare_sites(turn.node, 4)
-    close = Closely(Topology.GUARANTEED, NUMA)
-    change_job(job=turn.taker, actor=turn.taker.owner, now=database_now(), closeness=close)
+    close = {"topology": Topology.GUARANTEED, "topology_level": NUMA}
+    change_job(job=turn.taker, actor=turn.taker.owner, now=database_now(), **close)
     assert not PendingStart.objects.exists()
     turn.node.end(turn.order, "stopped")
     tick()

@@ -96,7 +96,7 @@ def test_what_is_only_wished_for_is_never_refused(client: Client, owner: Any) ->
 
 def test_the_form_asks_and_the_page_changes_it(client: Client, owner: Any) -> None:
     world.declare_sites(world.fake_node(slots=4), 4)
-    request = body(owner, topology="best_effort", topology_level="4")
+    request = body(owner, topology="best_effort", topology_level="pcie")
     made = client.post("/jobs/new/", request)
     assert made.status_code == 302, made.content
     job = Job.objects.get()
@@ -104,7 +104,7 @@ def test_the_form_asks_and_the_page_changes_it(client: Client, owner: Any) -> No
     tab = client.get(f"/jobs/{job.pk}/tabs/change/").content.decode()
     assert "GPUs close together" in tab
     changed = client.post(
-        f"/jobs/{job.pk}/change/", {"priority": "0", "topology": "guaranteed", "topology_level": "3"}
+        f"/jobs/{job.pk}/change/", {"priority": "normal", "topology": "guaranteed", "topology_level": "numa"}
     )
     assert changed.status_code == 302
     job.refresh_from_db()
@@ -117,6 +117,6 @@ def test_the_form_asks_and_the_page_changes_it(client: Client, owner: Any) -> No
 
 
 def test_a_level_alone_is_complained_about_in_the_form(client: Client, owner: Any) -> None:
-    answer = client.post("/jobs/new/", body(owner, topology_level="4"))
+    answer = client.post("/jobs/new/", body(owner, topology_level="pcie"))
     assert answer.status_code == 400
     assert "else leave it out" in answer.content.decode()

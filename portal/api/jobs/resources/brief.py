@@ -9,16 +9,15 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from portal.accounts.models import Team
 from portal.api.common.fields import CurrencyField
-from portal.api.jobs.closeness import LevelField
 from portal.api.jobs.figures import ProgressOut, WarningOut
-from portal.api.jobs.requests import SpotField
 from portal.api.jobs.resources.promises import (
     CodeAndText,
     FailureOut,
 )
 from portal.api.jobs.start import ExpectedOut
+from portal.api.jobs.terms import ANSWERED, answer_fields
+from scheduler.core.job_terms import ON_THE_ROW
 from scheduler.models import Job
 from scheduler.selectors.figures.job import job_figures
 from scheduler.selectors.figures.start_forecasts import newest_forecast
@@ -32,11 +31,6 @@ class JobBrief(serializers.ModelSerializer[Job]):
     state_since = serializers.SerializerMethodField(help_text="Since when people see it in this state.")
     internal_state = serializers.CharField(source="state")
     stage = serializers.SerializerMethodField(help_text="What it does before it trains; empty otherwise.")
-    training_file = serializers.CharField(source="training_file_id")
-    validation_file = serializers.CharField(source="validation_file_id", allow_null=True)
-    team: serializers.SlugRelatedField[Team] = serializers.SlugRelatedField(
-        read_only=True, allow_null=True, slug_field="name", help_text="Its name; null: the owner's alone."
-    )
     progress = serializers.SerializerMethodField()
     warnings = serializers.SerializerMethodField()
     data_notes = serializers.SerializerMethodField(
@@ -50,33 +44,20 @@ class JobBrief(serializers.ModelSerializer[Job]):
     error = serializers.SerializerMethodField()
 
     currency = CurrencyField()
-    priority = serializers.CharField(source="priority_class", help_text="low, normal, high or urgent")
-    preemptible = serializers.BooleanField(help_text="May it be stopped for other jobs?")
-    spot = SpotField(help_text="May it use spot nodes?")
-    topology = serializers.CharField(help_text="automatic, none, best_effort or guaranteed")
-    topology_level = LevelField(allow_null=True)
     version = serializers.IntegerField(help_text="It rises with every change, also of the state.")
 
     class Meta:
         model = Job
         fields = [
-            *(
-                "id",
-                "version",
-                "name",
-                "state",
-                "internal_state",
-                "stage",
-                "state_since",
-                "array",
-                "model",
-                "team",
-            ),
-            *("training_file", "validation_file", "goal", "deadline_at", "budget", "currency", "retries"),
-            *("progress", "warnings", "data_notes", "output_warnings", "wait", "expected", "error"),
-            *("priority", "preemptible", "max_run_s", "spot", "topology", "topology_level"),
-            *("submitted_at", "begin_at", "front_at", "first_started_at", "ended_at"),
+            *("id", "version", "state", "internal_state", "stage", "state_since", "array"),
+            *(name for name, term in ON_THE_ROW.items() if term.kind not in ANSWERED),
+            *("currency", "progress", "warnings", "data_notes", "output_warnings"),
+            *("wait", "expected", "error"),
+            *("submitted_at", "front_at", "first_started_at", "ended_at"),
         ]
+
+    def get_fields(self) -> dict[str, Any]:
+        return {**super().get_fields(), **answer_fields()}
 
     # Made once, not for each row of a list: their fields take milliseconds.
     _progress = cached_property(lambda _: ProgressOut())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -13,19 +13,11 @@ from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.common.param_fields import as_form_values
 from portal.web.common.partials import fragment
+from portal.web.common.term_fields import as_term_values
 from portal.web.jobs.job import own_job
-from scheduler.core.placement.levels import TopologyLevel
 from scheduler.selectors.cluster.job_changes import changes_of
 from scheduler.services.forecasts.changes import ask_changes
-from scheduler.states import JobState, PriorityClass
-
-# The fields of the form that have other values than REST.
-WRITTEN: dict[str, Callable[[Any], Any]] = {
-    "priority": lambda word: PriorityClass.of_word(word).value,
-    "max_run_s": lambda seconds: seconds / 3600,
-    "preemptible": lambda may: "" if may else "0",
-    "topology_level": lambda word: TopologyLevel.of_word(word).value,
-}
+from scheduler.states import JobState
 
 
 @login_required
@@ -45,9 +37,8 @@ def _fields(change: Mapping[str, Any], version: int) -> list[tuple[str, Any]]:
     """The body of the verb `change` as the fields of its form."""
     if not change:
         return []
-    values = {**change, **as_form_values(change.get("params", {}))}
-    values.pop("params", None)
-    for name, written in WRITTEN.items():
-        if name in values:
-            values[name] = written(values[name])
+    terms = {name: value for name, value in change.items() if name != "params"}
+    values = {**as_term_values(terms), **as_form_values(change.get("params", {}))}
+    if "max_run_s" in values:
+        values["max_run_s"] /= 3600  # a form has hours
     return [("version", version), *((name, "" if value is None else value) for name, value in values.items())]

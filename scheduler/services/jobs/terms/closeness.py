@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
 from scheduler.core.placement.levels import TopologyLevel, closest
@@ -14,13 +14,6 @@ from scheduler.models import Gpu
 from scheduler.selectors.cluster.sites import known
 
 INSISTS = frozenset({Topology.BEST_EFFORT, Topology.GUARANTEED})
-
-
-class Closely(NamedTuple):
-    """How close a job's GPUs shall lie, as its row has it."""
-
-    topology: str
-    level: int | None = None
 
 
 def check_closeness(topology: str, level: int | None, fixed: Mapping[str, Any]) -> None:

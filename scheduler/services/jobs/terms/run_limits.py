@@ -15,7 +15,6 @@ from scheduler.selectors.checkpoints import of_job
 from scheduler.selectors.figures.times import duration_s
 from scheduler.selectors.quotas import longest_run_s
 from scheduler.services.jobs.transitions import move_job
-from scheduler.services.quotas import MOST_RUN_S
 from scheduler.states import FailureCode, JobState
 
 
@@ -39,8 +38,6 @@ def run_limit(
         requested = longest
     if requested is None:
         return RunLimit()
-    if not 1 <= requested <= MOST_RUN_S:
-        raise _refused(f"must be between 1 and {MOST_RUN_S:,} seconds")
     if longest is not None and requested > longest and not actor.is_admin:
         raise _refused(
             f"may be {longest:,} ({rough_time(longest)}) at most; an administrator can allow your jobs more"

@@ -124,7 +124,7 @@ def test_the_form_offers_the_classes_that_a_person_may_give(
     offered = browser.get("/jobs/new/").context["form"].fields["priority"].choices
     assert [word for _, word in offered] == ["normal", "low"]
     file = str(getattr(data_file, "pk", ""))
-    sent = {"model": "builtin/tiny-llama", "training_file": file, "priority": "-1", "preemptible": "0"}
+    sent = {"model": "builtin/tiny-llama", "training_file": file, "priority": "low", "preemptible": "false"}
     sent["max_run_s"] = "2.5"
     assert browser.post("/jobs/new/", sent).status_code == 302
     job = Job.objects.get()
@@ -133,9 +133,9 @@ def test_the_form_offers_the_classes_that_a_person_may_give(
     assert "never stopped for others" in shown
     assert "2 h 30 min <small>of running</small>" in shown
     clone = browser.get("/jobs/new/", {"from": job.pk}).context["form"]
-    assert (clone["priority"].value(), clone["preemptible"].value()) == ("-1", "0")
+    assert (clone["priority"].value(), clone["preemptible"].value()) == ("low", "false")
     assert clone["max_run_s"].value() == 2.5
-    assert browser.post("/jobs/new/", {**sent, "priority": "2"}).status_code == 400
+    assert browser.post("/jobs/new/", {**sent, "priority": "urgent"}).status_code == 400
     wrong = browser.post("/jobs/new/", {**sent, "max_run_s": "0", "budget": "1e13"}).content.decode()
     assert "Choose at least 1 second, which is 0.0003 hours." in wrong
     assert "must be an amount above 0, at most 1,000,000,000,000" in wrong
@@ -145,10 +145,10 @@ def test_a_jobs_class_is_changed_on_its_page(browser: Client, person: User) -> N
     job = world.job(person)
     page = f"/jobs/{job.pk}/"
     assert "Priority class" in browser.get(page, {"tab": "change"}).content.decode()
-    assert browser.post(f"{page}change/", {"priority": "-1"}).status_code == 302
+    assert browser.post(f"{page}change/", {"priority": "low"}).status_code == 302
     job.refresh_from_db()
     assert job.priority == -1
-    wrong = browser.post(f"{page}change/", {"priority": "2"})
+    wrong = browser.post(f"{page}change/", {"priority": "urgent"})
     assert wrong.status_code == 400
     assert "is not one of the available choices" in wrong.content.decode()
     assert "low" in browser.get(page).content.decode()
