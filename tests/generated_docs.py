@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from scheduler.core.policies import POLICIES
 from scheduler.core.types import Policy
+from scheduler.simulator.baselines import SIMULATED
 from trainer.recipes import SFT, Param
 from trainer.step_metrics import STEP_METRICS, StepMetric
 
@@ -22,7 +22,7 @@ SCHEDULING, TRAINING = DOCS / "scheduling.md", DOCS / "training.md"
 def with_policies(page: str) -> str:
     """The page with one row for each policy in its table."""
     head = ("name", "order", "needs", "stops running jobs", "round", "source")
-    return _with_table(page, head, map(_policy, POLICIES.values()))
+    return _with_table(page, head, map(_policy, SIMULATED.values()))
 
 
 def with_step_metrics(page: str) -> str:

@@ -32,8 +32,8 @@ from knowledge.core.domain.types import Config, Goal, Interval, Option, Source
 from knowledge.core.predict.base import MIN_P_VALID
 from scheduler.core.placement.fit import Shares
 from scheduler.core.policies import POLICIES
-from scheduler.core.policies.fifo import DISTRIBUTED
 from scheduler.core.types import Policy
+from scheduler.simulator.baselines.first_come import DISTRIBUTED
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.cluster import parse_cluster
 from scheduler.simulator.inputs.trace import TraceJob

@@ -31,8 +31,8 @@ from benchmarks.scheduler.cotune_jobs import Kind, kinds_of
 from knowledge.catalogue.shipped_catalogue import shipped_catalogue
 from knowledge.core.data.sources import registry
 from knowledge.core.domain.types import Goal
-from scheduler.core.policies import POLICIES
 from scheduler.core.types import Policy
+from scheduler.simulator.baselines import SIMULATED
 
 TOLERANCES = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
 SETTLED = 1.25  # CoTune's
@@ -52,7 +52,7 @@ def halves(kinds: Sequence[Kind]) -> tuple[Half, Half]:
 
 
 def tolerant(name: str, tolerance: float) -> Policy:
-    policy: Any = POLICIES[name]
+    policy: Any = SIMULATED[name]
     changed: Policy = replace(policy, rules=replace(policy.rules, tolerance=tolerance))
     return changed
 
@@ -91,7 +91,7 @@ def judge(half: Half, tolerance: float, size: tuple[int, int], goal: Goal) -> li
         after = jcts(half, tolerant(name, tolerance), size, goal)
         for load in LOADS:
             traces = [jobs_of(kinds, size[0], load, seed) for seed in range(first, first + size[1])]
-            base = [play(kinds, jobs, POLICIES[name], DEFAULT, goal).jct_mean_s for jobs in traces]
+            base = [play(kinds, jobs, SIMULATED[name], DEFAULT, goal).jct_mean_s for jobs in traces]
             row = {
                 "policy": name, "load": load, "tolerance": tolerance,
                 "jct_settled_s": fmean(before[load]), "jct_s": fmean(after[load]),

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scheduler.core.policies import POLICIES
+from scheduler.simulator.baselines import SIMULATED
 from scheduler.simulator.errors import SimulatorError
 from scheduler.simulator.inputs.cluster import parse_cluster
 from scheduler.simulator.redirect_stdout import stdout_for_results
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help=", ".join(POLICIES_OF))
     parser.add_argument("--traces", type=Path, default=TRACES)
     parser.add_argument("--results", type=Path, default=Path("public_traces.jsonl"))
-    parser.add_argument("--policies", nargs="+", default=(), help=", ".join(POLICIES))
+    parser.add_argument("--policies", nargs="+", default=(), help=", ".join(SIMULATED))
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--most-s", type=float, default=600.0)
     parser.add_argument("--table", action="store_true")

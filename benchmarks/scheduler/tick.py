@@ -23,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.scheduler.clusters import elastic, queued
 from benchmarks.scheduler.yardstick import loop_s
-from scheduler.core.policies import POLICIES
 from scheduler.core.types import ClusterState
 from scheduler.rare_collections import rare_collections
+from scheduler.simulator.baselines import SIMULATED
 
 DIVIDING = ("sia", "gavel", "pollux")
 ROUND_JOBS, ROUND_GPUS = 1500, 2048
@@ -38,7 +38,7 @@ def measure(name: str, where: str, state: ClusterState) -> dict[str, Any]:
     for _ in range(REPEATS):
         with rare_collections():  # as a tick does
             began = process_time()
-            plan = POLICIES[name].decide(state, float(len(state.jobs)))
+            plan = SIMULATED[name].decide(state, float(len(state.jobs)))
             seconds.append(process_time() - began)
         loops.append(loop_s())
     kinds = Counter(type(action).__name__.lower() for action in plan.actions)
@@ -48,14 +48,14 @@ def measure(name: str, where: str, state: ClusterState) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("policies", nargs="*", metavar="POLICY", help=", ".join(POLICIES))
+    parser.add_argument("policies", nargs="*", metavar="POLICY", help=", ".join(SIMULATED))
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--nodes", type=int, default=1_000)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    names = args.policies or list(POLICIES)
-    if unknown := set(names) - POLICIES.keys():
-        parser.error(f"no such policy: {', '.join(sorted(unknown))}; there are {', '.join(POLICIES)}")
+    names = args.policies or list(SIMULATED)
+    if unknown := set(names) - SIMULATED.keys():
+        parser.error(f"no such policy: {', '.join(sorted(unknown))}; there are {', '.join(SIMULATED)}")
     clusters = {
         "empty": queued(args.jobs, args.nodes, busy=False),
         "full": queued(args.jobs, args.nodes, busy=True),

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scheduler.core.limits import Window
-from scheduler.core.policies import POLICIES
 from scheduler.core.types import Policy
 from scheduler.rare_collections import rare_collections
+from scheduler.simulator.baselines import SIMULATED
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.errors import ClusterError, SimulatorError, TraceError
 from scheduler.simulator.inputs import files
@@ -213,9 +213,9 @@ def _measured(trace: Trace, path: Path, cluster: Cluster) -> Scenario:
 
 def policy_named(name: str) -> Policy:
     """A policy of the table. Raises SimulatorError with the names there are."""
-    if name not in POLICIES:
-        raise SimulatorError(f"--policy: {name!r} is no policy; there are {', '.join(sorted(POLICIES))}")
-    return POLICIES[name]
+    if name not in SIMULATED:
+        raise SimulatorError(f"--policy: {name!r} is no policy; there are {', '.join(sorted(SIMULATED))}")
+    return SIMULATED[name]
 
 
 def _rates(path: Path) -> GroundTruth:

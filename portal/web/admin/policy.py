@@ -5,7 +5,7 @@ It shows which policy decides, what it does and who chose it; administrators cho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
@@ -38,6 +38,7 @@ from scheduler.selectors.simulations import newest_comparison
 from scheduler.services.policy import choose_policy
 
 SHOWN = 20
+FIRST = ("easy", "fifo", "fair", "srtf", "las", "sia")  # what most portals choose among; others are under All
 COMPARED = ("easy", "fair", "lucid", "srtf", "uwfq", "las", "sia")  # docs/scheduling.md says for what
 
 
@@ -143,6 +144,10 @@ def _past(current: str) -> dict[str, Any]:
     return {"compared": compared, "newest": newest, "summary": chart.summary, "results": order}
 
 
+def _described(form: PolicyForm, names: Iterable[str]) -> list[tuple[str, str, list[forms.BoundField]]]:
+    return [(name, POLICIES[name].description.summary, form.of_policy(name)) for name in names]
+
+
 def _page(request: PageRequest, form: PolicyForm) -> dict[str, Any]:
     decides = live_policy()
     current = decides.policy.name
@@ -154,7 +159,9 @@ def _page(request: PageRequest, form: PolicyForm) -> dict[str, Any]:
         "fallback": fallback(),
         "past": _past(current) if request.user.is_admin else None,
         "values": values_of(POLICIES[current], decides.parameters),
-        "live": [(name, POLICIES[name].description.summary, form.of_policy(name)) for name in LIVE],
+        "first": _described(form, FIRST),
+        "others": _described(form, [name for name in LIVE if name not in FIRST]),
+        "opened": not {current, form["name"].value()} <= set(FIRST),
         "simulated": [
             (name, policy.description.summary) for name, policy in POLICIES.items() if name not in LIVE
         ],

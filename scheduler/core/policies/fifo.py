@@ -3,10 +3,9 @@
 `fifo`: a job takes its best option that fits now, if that is within the tolerance of the best one it could
 get on the empty cluster; else it waits and nobody behind it may take the GPU models it waits for, so that no
 gang starves. Jobs that need other GPU models pass. `fifo-backfill`: any job that fits passes, so large
-gangs may starve. `fifo-strict`: nobody passes, and gangs take the fewest nodes. `fifo-distributed`: nobody
-passes, and gangs take any free GPUs.
-Sources: FIFO with filled-in configurations, after Jansen et al., CoTune; the others are Kavier's
-`consolidated-backfill`, `consolidated-fcfs` and `distributed-fcfs` (docs/scheduling.md).
+gangs may starve.
+Sources: FIFO with filled-in configurations, after Jansen et al., CoTune; Kavier's `consolidated-backfill`
+(docs/scheduling.md).
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from scheduler.core.cycle.cycle import AHEAD
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.cycle.ranked import Ranked
 from scheduler.core.cycle.ranking import Rank
-from scheduler.core.placement.fit import Placement
 from scheduler.core.types import Description, JobInfo
 
 
@@ -47,31 +45,5 @@ BACKFILL = Ranked(
         order="submission; any job that fits passes, large gangs may starve",
         needs="options",
         source="Kavier `consolidated-backfill`",
-    ),
-)
-STRICT = Ranked(
-    "fifo-strict",
-    by_arrival,
-    CycleOptions(blocks=HeadOfLine.ALL, placement=Placement.CONSOLIDATED),
-    behind=AHEAD,
-    steady=True,
-    description=Description(
-        summary="Strictly first come, first served; jobs take the fewest nodes.",
-        order="submission; nobody passes, fewest nodes",
-        needs="options",
-        source="Kavier `consolidated-fcfs`",
-    ),
-)
-DISTRIBUTED = Ranked(
-    "fifo-distributed",
-    by_arrival,
-    CycleOptions(blocks=HeadOfLine.ALL, placement=Placement.DISTRIBUTED),
-    behind=AHEAD,
-    steady=True,
-    description=Description(
-        summary="Strictly first come, first served; jobs take any free GPUs.",
-        order="submission; nobody passes, any free GPUs",
-        needs="options",
-        source="Kavier `distributed-fcfs`",
     ),
 )

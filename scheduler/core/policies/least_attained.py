@@ -3,8 +3,7 @@
 Service received stands for service still needed. Attained service is GPU-seconds (2D: GPUs
 times time). `las` ranks by it continuously; `tiresias` by queues, first in first out in each.
 Source: Gu et al., Tiresias, NSDI 2019, and the authors' open code; the limits differ between
-implementations and change results, so they are parameters. `tiresias-adaptdl` is the form in
-AdaptDL's simulator: one limit, in a queue by submission, any free GPUs, no rules on preemption.
+implementations and change results, so they are parameters.
 """
 
 from __future__ import annotations
@@ -14,12 +13,10 @@ from bisect import bisect_right
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.cycle.ranked import Key, Ranked
 from scheduler.core.cycle.ranking import Rank
-from scheduler.core.placement.fit import Placement
 from scheduler.core.remaining_work import option_of
 from scheduler.core.types import Description, JobInfo
 
 LIMITS_GPU_S = (3_600.0, 36_000.0)
-ADAPTDL_LIMITS_GPU_S = (57_600.0,)
 PROMOTION = 8.0  # a job that waited this many times as long as it ran goes back to the top; 0: never
 RULES = CycleOptions(blocks=HeadOfLine.NOTHING, preempts=True)
 
@@ -78,23 +75,5 @@ TIRESIAS = Ranked(
         order="queues ending at 3,600 and 36,000 GPU-s received, first start within one",
         needs="nothing",
         source="Tiresias, NSDI 2019",
-    ),
-)
-ADAPTDL = Ranked(
-    "tiresias-adaptdl",
-    by_queues(ADAPTDL_LIMITS_GPU_S, promotion=0, by_submission=True),
-    CycleOptions(
-        blocks=HeadOfLine.NOTHING,
-        preempts=True,
-        placement=Placement.DISTRIBUTED,
-        min_run_s=0.0,
-        cooldown_s=0.0,
-    ),
-    round_s=60.0,
-    description=Description(
-        summary="Tiresias as AdaptDL simulates it: one limit, any free GPUs; for comparison.",
-        order="one limit at 57,600 GPU-s, submission within a queue, any free GPUs",
-        needs="nothing",
-        source="AdaptDL's simulator",
     ),
 )

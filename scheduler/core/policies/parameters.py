@@ -14,9 +14,8 @@ from typing import Any
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.cycle.ranked import Ranked
 from scheduler.core.divide.rules import DivideRules
-from scheduler.core.policies.easy_backfill import EASY
 from scheduler.core.policies.fair_share import Fair
-from scheduler.core.policies.fifo import BACKFILL, DISTRIBUTED, FIFO, STRICT
+from scheduler.core.policies.fifo import by_arrival
 from scheduler.core.policies.gavel import Gavel
 from scheduler.core.policies.gittins import QUANTUM_GPU_S, Gittins
 from scheduler.core.policies.least_attained import LIMITS_GPU_S, PROMOTION, TIRESIAS, by_queues
@@ -33,8 +32,6 @@ A_DAY_S = 86_400.0
 MOST_QUEUES = 8
 A_MINUTE_S = 60.0
 SPARING = frozenset({"las", "tiresias", "gittins"})  # judge by the past alone, unless they are told more
-# Orders of arrival are policies of their own: `easy` is `fifo` with a reservation.
-BY_ARRIVAL = frozenset({FIFO.name, BACKFILL.name, STRICT.name, DISTRIBUTED.name, EASY.name})
 STOPS_A_DAY = 3  # a job that was stopped so often within a day is left alone
 
 
@@ -86,7 +83,9 @@ RESERVE = Parameter(
 def parameters_of(policy: Policy) -> tuple[Parameter, ...]:
     """The parameters of a policy; none if its figures are fixed."""
     if isinstance(policy, Ranked | Fair | Tardiness | Uwfq) and not policy.preempts:
-        return (RESERVE,) if policy.name not in BY_ARRIVAL else ()
+        # Orders of arrival are policies of their own: `easy` is `fifo` with a reservation.
+        arrival = isinstance(policy, Ranked) and policy.key is by_arrival
+        return () if arrival else (RESERVE,)
     if policy.rules is None or not policy.rules.preempts:
         return ()
     return (*_own(policy), *_rounds(policy), *_rules(policy))

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from knowledge.core.domain.types import Config, Goal, Interval, Option, Source
-from scheduler.core.policies import POLICIES
 from scheduler.core.types import Action, ClusterState, GpuId, GpuSite, Holding, JobInfo, NodeInfo, Topology
+from scheduler.simulator.baselines import SIMULATED
 
 MODELS = ("A100", "L40S")
 LACKS = (frozenset[str](), frozenset[str](), frozenset({"qlora"}))
@@ -79,7 +79,7 @@ def decide(
     policy: str, jobs: list[JobInfo], nodes: list[NodeInfo], now: float = 0.0, **memory: Any
 ) -> dict[str, Action]:
     """The action of each job."""
-    plan = POLICIES[policy].decide(ClusterState(jobs=tuple(jobs), nodes=tuple(nodes), memory=memory), now)
+    plan = SIMULATED[policy].decide(ClusterState(jobs=tuple(jobs), nodes=tuple(nodes), memory=memory), now)
     return {action.job: action for action in plan.actions}
 
 

@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from scheduler.core.cycle.cycle import acceptable
 from scheduler.core.decisions.faults import faults
 from scheduler.core.placement.fit import FreeGpus, equal_shares
-from scheduler.core.policies import FREE_PLACEMENT, POLICIES
 from scheduler.core.types import ClusterState, Plan, Preempt, Resize, Start, Wait
+from scheduler.simulator.baselines import BASELINES, SIMULATED
 from scheduler.states import WaitState
 from tests.harness.environment import examples
 from tests.scheduler.core.clusters import cluster_states
 from tests.scheduler.core.policies.crowds import crowded_states
 
-every_policy = pytest.mark.parametrize("name", sorted(POLICIES))
+every_policy = pytest.mark.parametrize("name", sorted(SIMULATED))
 random_clusters = settings(
     max_examples=examples(40),
     deadline=None,
@@ -32,7 +32,7 @@ random_clusters = settings(
 @given(state=cluster_states() | crowded_states())
 @random_clusters
 def test_every_policy_keeps_the_rules(name: str, state: ClusterState) -> None:
-    plan = POLICIES[name].decide(state, 0.0)
+    plan = SIMULATED[name].decide(state, 0.0)
     assert faults(state, plan) == []
     no_gpu_has_two_holders_and_gangs_stay_whole(name, state, plan)
     every_waiting_job_gets_one_answer_and_running_ones_keep_their_rights(name, state, plan)
@@ -51,7 +51,7 @@ def test_no_gpu_idles_while_a_job_that_fits_waits(name: str, state: ClusterState
 
     Exempt are options beyond the policy's tolerance, and GPUs for which jobs ahead wait (other policies).
     """
-    policy: Any = POLICIES[name]
+    policy: Any = SIMULATED[name]
     plan = policy.decide(state, 0.0)
     back = {action.job for action in plan.actions if isinstance(action, Preempt | Resize)}
     free = FreeGpus(state.nodes)
@@ -96,7 +96,7 @@ def no_gpu_has_two_holders_and_gangs_stay_whole(name: str, state: ClusterState, 
         assert not lacks & {(node, action.option.config.method) for node, _ in action.gpus}
         assert jobs[action.job].only_node in (None, *{node for node, _ in action.gpus})
         assert not jobs[action.job].avoids & {node for node, _ in action.gpus}
-        if name not in FREE_PLACEMENT:
+        if name not in BASELINES:
             per_node = Counter(node for node, _ in action.gpus)
             assert sorted(per_node.values(), reverse=True) == list(equal_shares(action.option))
 
@@ -114,7 +114,7 @@ def every_waiting_job_gets_one_answer_and_running_ones_keep_their_rights(
         if isinstance(action, Wait | Preempt):
             assert action.reason
         if action.job in running:
-            assert POLICIES[name].preempts
+            assert SIMULATED[name].preempts
             assert running[action.job].preemptible
         elif hold := waiting[action.job].hold:
             assert action == Wait(action.job, WaitState.OPTIONS, hold)
@@ -139,12 +139,12 @@ def nobody_is_evicted_for_a_lower_priority(state: ClusterState, plan: Plan) -> N
 
 def equal_inputs_give_equal_plans(name: str, state: ClusterState, plan: Plan) -> None:
     turned = replace(state, jobs=state.jobs[::-1], nodes=state.nodes[::-1])
-    again = POLICIES[name].decide(turned, 0.0)
+    again = SIMULATED[name].decide(turned, 0.0)
     assert again.actions == plan.actions
     assert json.loads(json.dumps(dict(plan.memory))) == dict(again.memory)
 
 
 def without_explanations_the_decision_is_the_same(name: str, state: ClusterState, plan: Plan) -> None:
-    silent = POLICIES[name].decide(replace(state, explain=False), 0.0)
+    silent = SIMULATED[name].decide(replace(state, explain=False), 0.0)
     assert silent.actions == tuple(action for action in plan.actions if not isinstance(action, Wait))
     assert silent.memory == plan.memory

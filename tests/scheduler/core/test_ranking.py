@@ -12,9 +12,9 @@ import pytest
 from scheduler.core.cycle.options import HeadOfLine
 from scheduler.core.cycle.ranked import Ranked
 from scheduler.core.cycle.wait_reasons import OUTRANKED
-from scheduler.core.policies import POLICIES
 from scheduler.core.policies.least_attained import by_queues
 from scheduler.core.types import ClusterState, Preempt, Resize, Start, Wait
+from scheduler.simulator.baselines import SIMULATED
 from scheduler.states import WaitState
 from tests.scheduler.core.clusters import decide, job, node, option, running
 
@@ -151,7 +151,7 @@ def test_tiresias_skips_a_gang_that_does_not_fit() -> None:
 
 
 def test_a_policy_can_be_had_with_other_rules() -> None:
-    sjf = POLICIES["sjf"]
+    sjf = SIMULATED["sjf"]
     assert isinstance(sjf, Ranked)
     passing = replace(sjf, rules=replace(sjf.rules, blocks=HeadOfLine.NOTHING))
     jobs = (job("gang", option(gpus=4, duration_s=1)), job("small", ONE))
@@ -166,6 +166,6 @@ def test_jobs_on_a_node_that_is_not_ready_make_no_room_on_others() -> None:
     own = running("own", TWO, ("n", 3), ("n", 4), at=-2e6, attained_gpu_s=1e5)
     nodes = (node("n", 1, total=5), node("off", 0, total=2, ready=False))
     jobs = (away, held, own, job("new", FOUR), job("small", TWO, at=1))
-    plan = POLICIES["tiresias-adaptdl"].decide(ClusterState(jobs=jobs, nodes=nodes), 0.0)
+    plan = SIMULATED["tiresias-adaptdl"].decide(ClusterState(jobs=jobs, nodes=nodes), 0.0)
     assert {action.job for action in plan.actions if isinstance(action, Preempt)} == {"held", "own"}
     assert {action.job for action in plan.actions if isinstance(action, Start)} == {"new"}

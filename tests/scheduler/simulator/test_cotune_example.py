@@ -11,7 +11,7 @@ import pytest
 
 from knowledge.core.domain.types import Goal, Interval, Option
 from scheduler.core.placement.fit import Shares
-from scheduler.core.policies import POLICIES
+from scheduler.simulator.baselines import SIMULATED
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.cluster import parse_cluster
 from scheduler.simulator.inputs.trace import TraceJob
@@ -63,7 +63,7 @@ class Told:
 )
 def test_the_worked_example(policy: str, facts: Told, jcts: dict[str, float], mean: float) -> None:
     jobs = [job(name, gpus=1, runs_s=None) for name in WORK]  # type: ignore[arg-type]
-    engine = Engine(jobs, parse_cluster("gpu:1x8"), POLICIES[policy], Rates(), facts, SimulationSettings())
+    engine = Engine(jobs, parse_cluster("gpu:1x8"), SIMULATED[policy], Rates(), facts, SimulationSettings())
     engine.run()
     found = {name: end or 0.0 for name, end in finishes(engine).items()}
     assert found == pytest.approx(jcts, abs=1)

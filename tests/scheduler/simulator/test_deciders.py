@@ -14,9 +14,9 @@ from scheduler.core.cycle.cycle import acceptable
 from scheduler.core.cycle.options import HeadOfLine
 from scheduler.core.cycle.ranked import Ranked, RankedQueue
 from scheduler.core.placement.fit import FreeGpus, Shares
-from scheduler.core.policies import POLICIES
 from scheduler.core.policies.parameters import with_parameters
 from scheduler.core.types import ClusterState, Plan, Policy, Start, Topology, Wait
+from scheduler.simulator.baselines import SIMULATED
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
 from scheduler.simulator.policy_drivers import HaltingDriver, Snapshots
@@ -26,7 +26,7 @@ from tests.harness.environment import examples
 from tests.scheduler.core import clusters
 from tests.scheduler.simulator.worlds import finishes, job, play
 
-RANKED = {name: policy for name, policy in POLICIES.items() if isinstance(policy, Ranked)}
+RANKED = {name: policy for name, policy in SIMULATED.items() if isinstance(policy, Ranked)}
 # One that reserves is held to a decision over the whole state below, and to a textbook's elsewhere.
 PATIENT = sorted(name for name, policy in RANKED.items() if not policy.preempts and not policy.reserves)
 HALTING = sorted(name for name, policy in RANKED.items() if policy.halts)
@@ -111,10 +111,10 @@ def test_the_policies_that_large_traces_need_are_incremental() -> None:
 @given(state=clusters.cluster_states())
 @settings(max_examples=examples(60), deadline=None)
 def test_a_live_tick_starts_what_the_plain_walk_starts(policy: str, state: ClusterState) -> None:
-    decided = POLICIES[policy].decide(state, 0.0).actions
+    decided = SIMULATED[policy].decide(state, 0.0).actions
     plain = Plain(RANKED[policy]).decide(state, 0.0).actions
     assert tuple(action for action in decided if isinstance(action, Start)) == plain
-    assert POLICIES[policy].decide(replace(state, explain=False), 0.0).actions == plain
+    assert SIMULATED[policy].decide(replace(state, explain=False), 0.0).actions == plain
 
 
 @pytest.mark.parametrize("policy", INCREMENTAL)
@@ -151,7 +151,7 @@ class Asked:
 def test_a_reservation_with_a_queue_that_is_kept_decides_as_over_the_whole_state(
     name: str, error: float, jobs: list[TraceJob]
 ) -> None:
-    policy = POLICIES[name] if name == "easy" else with_parameters(POLICIES[name], {"reserve": True})
+    policy = SIMULATED[name] if name == "easy" else with_parameters(SIMULATED[name], {"reserve": True})
     changes = (CapacityChange(60, "a", 1), CapacityChange(120, "a", 2))
     known = {"level": Fidelity.PERFORMANCE, "error": error, "capacity": changes, "checkpoint_s": 10}
     kept = play(jobs, "a:2x4,b:1x8", policy, **known)
@@ -170,7 +170,7 @@ def test_a_policy_that_is_not_asked_at_a_standstill_decides_as_over_the_whole_st
     changes = (CapacityChange(60, "a", 1), CapacityChange(120, "a", 2))
     known = {"restart_s": restart_s, "capacity": changes, "checkpoint_s": 10, "round_s": 60.0}
     halting = play(jobs, "a:2x4,b:1x8", policy, **known)
-    plain = play(jobs, "a:2x4,b:1x8", Asked(POLICIES[policy]), **known)
+    plain = play(jobs, "a:2x4,b:1x8", Asked(SIMULATED[policy]), **known)
     assert (type(halting.decider), type(plain.decider)) == (HaltingDriver, Snapshots)
     assert _lives(halting) == _lives(plain)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.fit import Shares
 from scheduler.core.placement.levels import TopologyLevel
-from scheduler.core.policies import POLICIES
 from scheduler.core.types import GpuSite
+from scheduler.simulator.baselines import SIMULATED
 from scheduler.simulator.inputs.cluster import Cluster, NodeGroup
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
 from scheduler.simulator.world.ground_truth import RecordedTruth, Throughput
@@ -125,7 +125,7 @@ def test_cost_is_gpu_hours_at_the_pools_price() -> None:
 _rows = st.tuples(st.integers(0, 300), st.sampled_from([1, 2, 4, 8]), st.integers(1, 400))
 
 
-@pytest.mark.parametrize("policy", sorted(POLICIES))
+@pytest.mark.parametrize("policy", sorted(SIMULATED))
 @given(rows=st.lists(_rows, min_size=1, max_size=12))
 @settings(max_examples=examples(12), deadline=None)
 def test_under_every_policy_work_is_conserved_and_no_gpu_serves_two(
@@ -141,7 +141,7 @@ def test_under_every_policy_work_is_conserved_and_no_gpu_serves_two(
         assert useful_s == pytest.approx(run.job.duration_s, rel=1e-6)
 
 
-@pytest.mark.parametrize("policy", sorted(POLICIES))
+@pytest.mark.parametrize("policy", sorted(SIMULATED))
 def test_equal_inputs_give_equal_simulations(policy: str) -> None:
     jobs = [job(f"j{n}", at=7 * n, gpus=1 + n % 4, runs_s=50 + 31 * (n % 5)) for n in range(20)]
     assert finishes(play(jobs, "gpu:2x4", policy)) == finishes(play(jobs, "gpu:2x4", policy))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scheduler.core.policies import POLICIES
 from scheduler.core.types import Policy
+from scheduler.simulator.baselines import SIMULATED
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.cluster import Cluster, parse_cluster
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
@@ -38,7 +38,7 @@ def play(
     engine = Engine(
         jobs,
         pools,
-        POLICIES[policy] if isinstance(policy, str) else policy,
+        SIMULATED[policy] if isinstance(policy, str) else policy,
         truth,
         predictions,
         SimulationSettings(**settings),  # type: ignore[arg-type]

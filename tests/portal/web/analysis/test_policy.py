@@ -15,6 +15,7 @@ from scheduler.models import Epoch, PolicyChoice, Simulation
 from scheduler.selectors.policy import current_choice, current_policy
 from scheduler.services.policy import choose_policy
 from scheduler.services.simulations.request import MAX_POLICIES
+from scheduler.simulator.baselines import BASELINES
 from tests.harness import world
 
 ADD = "/admin/scheduler/policychoice/add/"
@@ -24,6 +25,23 @@ MARKUP = "<script>alert(1)</script>"
 def test_every_policy_is_said_in_one_sentence() -> None:
     summaries = [policy.description.summary for policy in POLICIES.values()]
     assert all(text.endswith(".") and text.count(". ") == 0 for text in summaries)
+
+
+def test_six_policies_stand_first_and_the_others_under_all(browser: Client, admin: User) -> None:
+    """Opened only where the present one is among them; the simulator's baselines are nowhere."""
+    shown = browser.get("/policy/").content.decode()
+    first, _, others = shown.partition("<summary>All</summary>")
+    choices = re.compile(r'type="radio" name="name" id="[\w-]+" value="([\w-]+)"')
+    assert choices.findall(first) == ["easy", "fifo", "fair", "srtf", "las", "sia"]
+    assert set(choices.findall(others)) == set(LIVE) - set(choices.findall(first))
+    assert "<details><summary>All" in shown
+    assert [name for name in BASELINES if name in shown] == []
+    refused = browser.post("/policy/", {"name": "fifo-strict", "reason": "x", "seen": "0"})
+    assert refused.status_code == 400
+    answer = browser.get("/api/policy/").json()
+    assert not {*answer["live"], *answer["simulated"], *answer["summaries"]} & BASELINES.keys()
+    browser.post("/policy/", {"name": "sjf", "reason": "x", "seen": str(current_choice())})
+    assert "<details open><summary>All" in browser.get("/policy/").content.decode()
 
 
 def test_everybody_sees_who_chose_what_and_why_and_administrators_choose(

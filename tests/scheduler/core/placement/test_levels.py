@@ -15,13 +15,13 @@ from scheduler.core.placement.levels import (
     worth_of_closeness,
     worthwhile,
 )
-from scheduler.core.policies import FREE_PLACEMENT, POLICIES
+from scheduler.core.policies import POLICIES
 from scheduler.core.types import GpuSite, NodeInfo, Start, Topology, Wait
 from tests.scheduler.core.clusters import decide, job, node, option, running
 
 SITES = tuple(GpuSite(socket=i // 4, numa=i // 2, switch=i // 2) for i in range(8))
 TWO = option(gpus=2)
-RANKING = sorted(POLICIES.keys() - FREE_PLACEMENT - {"pollux", "sia", "gavel"})
+RANKING = sorted(POLICIES.keys() - {"pollux", "sia", "gavel"})
 
 
 def apart(name: str, *free: int) -> NodeInfo:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.core.policies import POLICIES
+from scheduler.simulator.baselines import SIMULATED
 from scheduler.simulator.metrics import Metrics
 from scheduler.simulator.settings import SimulationSettings
 from scheduler.simulator.world.predictions import Fidelity
@@ -20,7 +20,7 @@ VENUS_WITH_PREDICTIONS = "helios_venus/bench_venus_sept_5000.csv.gz"
 def played(
     trace: str, cluster: str, policy: str, level: Fidelity = Fidelity.ORACLE, **settings: float
 ) -> Metrics:
-    _, metrics = scenario(trace, cluster).simulate(POLICIES[policy], level, SimulationSettings(**settings))  # type: ignore[arg-type]
+    _, metrics = scenario(trace, cluster).simulate(SIMULATED[policy], level, SimulationSettings(**settings))  # type: ignore[arg-type]
     return metrics
 
 
@@ -73,7 +73,7 @@ def test_tiresias_on_pollux_workload_6() -> None:
 def test_lucids_pairs_on_venus(cluster: str, level: Fidelity, jct_s: float, within: float) -> None:
     """Theirs gives each job one of 66 profiles by chance; here only its sharing score."""
     engine, metrics = scenario(VENUS_WITH_PREDICTIONS, cluster).simulate(
-        POLICIES["lucid"], level, packing=True
+        SIMULATED["lucid"], level, packing=True
     )
     assert metrics.jct_mean_s == pytest.approx(jct_s, rel=within)
     assert engine.machines.free_gpus == engine.machines.ready_gpus
@@ -96,7 +96,7 @@ def test_gavel_on_its_own_lists(group: str, jct_s: float, makespan_s: float) -> 
     """Theirs: the policy max_min_fairness_perf on both lists."""
     lists = "gavel/physical_cluster_jobs.csv.gz"
     _, metrics = scenario(lists, "v100:8x1,p100:16x1,k80:24x1", group).simulate(
-        POLICIES["gavel"], Fidelity.ORACLE
+        SIMULATED["gavel"], Fidelity.ORACLE
     )
     assert metrics.jct_mean_s == pytest.approx(jct_s, rel=0.05)
     assert metrics.makespan_s == pytest.approx(makespan_s, rel=0.05)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.core.policies import POLICIES
+from scheduler.simulator.baselines import SIMULATED
 from scheduler.simulator.settings import SimulationSettings
 from scheduler.simulator.world.predictions import Fidelity
 from tests.scheduler.simulator.public_traces.traces import SAMPLES, scenario
@@ -80,7 +80,7 @@ def test_both_simulators_agree_on_first_in_first_out(trace: str, cluster: str, g
     jobs = recorded(trace)
     mean_s, makespan_s = first_in_first_out(jobs, gpus)
     found = scenario(trace, cluster)
-    _, metrics = found.simulate(POLICIES["fifo-distributed"], Fidelity.ORACLE, SimulationSettings())
+    _, metrics = found.simulate(SIMULATED["fifo-distributed"], Fidelity.ORACLE, SimulationSettings())
     assert (len(found.trace.jobs), len(found.refused)) == (len(jobs), 0)
     assert metrics.jct_mean_s == pytest.approx(mean_s, rel=1e-9)
     assert metrics.makespan_s == pytest.approx(makespan_s, rel=1e-9)
