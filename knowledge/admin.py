@@ -15,14 +15,14 @@ from portal.accounts.admin import ReadOnly
 class ExecutionAdmin(ReadOnly):
     list_display = (
         "model_name",
-        "method",
+        "tuning",
         "gpu_model",
         "number_gpus",
         "status",
         "tokens_per_second",
         "source",
     )
-    list_filter = ("status", "method", "learn")
+    list_filter = ("status", "tuning", "learn")
     search_fields = ("model_name", "gpu_model", "source")
 
 

@@ -54,7 +54,7 @@ class Execution(models.Model):
     config_hash = models.CharField(max_length=64, db_index=True)
 
     model_name = models.CharField(max_length=300)
-    method = models.CharField(max_length=20)
+    tuning = models.CharField(max_length=20)
     gpu_model = models.CharField(max_length=100)
     number_gpus = models.PositiveIntegerField()
     number_nodes = models.PositiveIntegerField(default=1)
@@ -111,7 +111,7 @@ class Execution(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(fields=["source", "model_name", "method", "gpu_model"], name="execution_kind"),
+            models.Index(fields=["source", "model_name", "tuning", "gpu_model"], name="execution_kind"),
         ]
         constraints = [
             models.CheckConstraint(
@@ -124,7 +124,7 @@ class Execution(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"execution {self.pk}: {self.model_name} {self.method} on {self.number_gpus} {self.gpu_model}"
+        return f"execution {self.pk}: {self.model_name} {self.tuning} on {self.number_gpus} {self.gpu_model}"
 
     @property
     def config(self) -> Config:

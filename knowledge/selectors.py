@@ -194,7 +194,7 @@ def startups(catalogue: Catalogue) -> dict[tuple[str, int], Interval]:
 
 
 def evidence_rows(model_names: Sequence[str], config: Config) -> QuerySet[Execution]:
-    """Return executions of the models by the configuration's method.
+    """Return executions of the models by the configuration's tuning.
 
     They are ranked by nearness later. Runs of the configuration's own model come first, then those
     on its GPU model, the newest of each first: a large history must not hide them from a reader of
@@ -202,7 +202,7 @@ def evidence_rows(model_names: Sequence[str], config: Config) -> QuerySet[Execut
     """
     elsewhere = Case(When(model_name=config.model_name, then=0), default=1)
     otherwise = Case(When(gpu_model=config.gpu_model, then=0), default=1)
-    rows = Execution.objects.filter(model_name__in=model_names, method=config.method)
+    rows = Execution.objects.filter(model_name__in=model_names, tuning=config.tuning)
     return rows.exclude(status=Status.REFUSED).order_by(elsewhere, otherwise, "-pk")
 
 

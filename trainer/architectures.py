@@ -57,7 +57,7 @@ def why_too_long(model: str, most: int, tokens: int) -> str:
 
 
 def why_not_four_bits(model: str, architecture: str, experts: int) -> str:
-    """Why the method qlora is not for this model, with the remedy; empty if it may be.
+    """Why the tuning qlora is not for this model, with the remedy; empty if it may be.
 
     architecture: `model_type` of its config.json. experts: as `number_of_experts` has it.
     """
@@ -67,4 +67,4 @@ def why_not_four_bits(model: str, architecture: str, experts: int) -> str:
         why = f"has linear layers of its own ({architecture}), which cannot be stored in 4 bits"
     else:
         return ""
-    return f"{model} {why}; choose the method lora, or another model."
+    return f"{model} {why}; choose the tuning lora, or another model."

@@ -137,7 +137,7 @@ class NodeFacts:
     gpus: tuple[GpuFacts, ...]
     software: dict[str, str] = field(default_factory=dict)
     disk_free_bytes: int = 0
-    cannot_train: dict[str, str] = field(default_factory=dict)  # method -> why not, with the remedy
+    cannot_train: dict[str, str] = field(default_factory=dict)  # tuning -> why not, with the remedy
     kind: str = ""  # owned | on_demand | spot; empty: not said
     market: str = ""  # the name of the market where it was rented
     held_models: tuple[str, ...] | None = None  # of the hub; None: it downloads others, or does not say

@@ -142,9 +142,9 @@ class Recipe:
         return tuple(name for name, param in self.params.items() if param.binds is when)
 
 
-def can_shard(method: str | None, precision: str | None) -> bool:
+def can_shard(tuning: str | None, precision: str | None) -> bool:
     """Whether fsdp goes with these: it needs unquantised weights, and no loss scaling."""
-    return method != "qlora" and precision != "float16"
+    return tuning != "qlora" and precision != "float16"
 
 
 SHARDING_RULE = "none is for one GPU, ddp and fsdp for several"
@@ -158,19 +158,19 @@ def shares_among(gpus: int, sharding: str | None) -> bool:
 def _conflicts(values: Mapping[str, Any]) -> dict[str, str]:
     """Launch rules between values that were given, with the remedy."""
     errors: dict[str, str] = {}
-    method = values.get("method")
-    if method == "full":
+    tuning = values.get("tuning")
+    if tuning == "full":
         for name in ("lora_r", "lora_alpha", "target_modules"):
             if name in values:
-                errors[name] = "belongs to adapter methods; leave it out or choose lora or qlora"
+                errors[name] = "belongs to adapter tunings; leave it out or choose lora or qlora"
         if values.get("quantization", "none") != "none":
             errors["quantization"] = "full fine-tuning trains unquantised weights; choose qlora"
-    if method == "lora" and values.get("quantization", "none") != "none":
+    if tuning == "lora" and values.get("quantization", "none") != "none":
         errors["quantization"] = "lora keeps the base model unquantised; choose qlora"
-    if method == "qlora" and values.get("quantization", "bnb-4bit") != "bnb-4bit":
+    if tuning == "qlora" and values.get("quantization", "bnb-4bit") != "bnb-4bit":
         errors["quantization"] = "qlora quantises with bnb-4bit; leave this out"
-    if method == "qlora" and values.get("gpu_model") == "cpu":
-        errors["gpu_model"] = "qlora needs a GPU; choose another GPU model or the method lora"
+    if tuning == "qlora" and values.get("gpu_model") == "cpu":
+        errors["gpu_model"] = "qlora needs a GPU; choose another GPU model or the tuning lora"
     if "epochs" in values and "max_steps" in values:
         errors["max_steps"] = "give epochs or max_steps, not both"
     gpus, nodes = values.get("number_gpus"), values.get("number_nodes")
@@ -203,7 +203,7 @@ SFT = Recipe(
     name="sft",
     entry="trainer.train.sft",
     params={
-        "method": Param(
+        "tuning": Param(
             kind=str,
             binds=_S,
             default="lora",

@@ -27,7 +27,7 @@ QUANTILES = (0.5, 0.8, 0.9)
 
 
 def differences(catalogue: Catalogue) -> Iterator[tuple[float, float]]:
-    """ln of the borrowed over the own peak, and of the rate, for each model, method and length."""
+    """ln of the borrowed over the own peak, and of the rate, for each model, tuning and length."""
     for model in catalogue.shipped_models:
         if model.model_name.startswith("builtin/") or parameters_of(model.model_name) is None:
             continue
@@ -35,10 +35,10 @@ def differences(catalogue: Catalogue) -> Iterator[tuple[float, float]]:
             name: one for name, one in catalogue.models.items() if one.architecture != model.architecture
         }
         lender = model_like(model.model_name, replace(catalogue, models=others))
-        for method, tokens in product(("lora", "qlora", "full"), (512, 4096)):
+        for tuning, tokens in product(("lora", "qlora", "full"), (512, 4096)):
             configs = [
                 Config(
-                    model_name=name, method=method, gpu_model="H100-SXM5-80GB", number_gpus=1,
+                    model_name=name, tuning=tuning, gpu_model="H100-SXM5-80GB", number_gpus=1,
                     tokens_per_sample=tokens, per_device_batch_size=1, precision="bfloat16",
                     gradient_checkpointing=True, **OUR_TRAINER,
                 )

@@ -96,9 +96,9 @@ KINDS: dict[str, Callable[[Measurement], bool]] = {
     "all": lambda _: True,
     "samples of full length": lambda row: not is_varied(row),
     "of these, 16 bits": lambda row: not is_varied(row) and row.config.precision != "float32",
-    "lora": lambda row: not is_varied(row) and row.config.method == "lora",
-    "qlora": lambda row: not is_varied(row) and row.config.method == "qlora",
-    "full": lambda row: not is_varied(row) and row.config.method == "full",
+    "lora": lambda row: not is_varied(row) and row.config.tuning == "lora",
+    "qlora": lambda row: not is_varied(row) and row.config.tuning == "qlora",
+    "full": lambda row: not is_varied(row) and row.config.tuning == "full",
     "with checkpointing": lambda row: not is_varied(row) and bool(row.config.gradient_checkpointing),
     "without": lambda row: not is_varied(row) and not row.config.gradient_checkpointing,
     "samples of many lengths": is_varied,
@@ -161,7 +161,7 @@ def _line(row: Measurement, *found: Judged) -> str:
     wrong = " ".join("wrong" if one.wrong[0] else "-" for one in found)
     size = f"{x.per_device_batch_size}×{x.tokens_per_sample}×{x.gradient_accumulation_steps}"
     flags = f"{x.precision} {'ckpt' if x.gradient_checkpointing else '-'} {x.target_modules} r{x.lora_r}"
-    return f"{x.model_name:34} {x.method:5} {size:10} {flags:34} {row.status:4} {' '.join(ratios)} {wrong}"
+    return f"{x.model_name:34} {x.tuning:5} {size:10} {flags:34} {row.status:4} {' '.join(ratios)} {wrong}"
 
 
 if __name__ == "__main__":

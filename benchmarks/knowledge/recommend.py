@@ -48,7 +48,7 @@ SIZES = [
     (length, 2**power, steps)
     for power, length, steps in product(range(10), (512, 1024, 2048, 4096, 8192), (1, 2, 4, 8, 16))
 ]
-METHODS = ("full", "lora")
+TUNINGS = ("full", "lora")
 MODELS = ("llama3.2-1b", "granite-3.1-2b", "mistral-7b-v0.1", "llama3.1-8b", "granite-3.1-8b-instruct",
           "granite-20b-v2", "mixtral-8x7b-instruct-v0.1", "llama3.1-70b")  # fmt: skip
 REPEATS = 5
@@ -61,13 +61,13 @@ def pool(gpu: str) -> GpuPool:
     return GpuPool(gpu_model=gpu, node_sizes=(8,) * 4, memory_bytes=memory, price_per_gpu_hour=PRICES[gpu])
 
 
-def whole_space(model: str, methods: tuple[str, ...] = METHODS) -> Candidates:
+def whole_space(model: str, tunings: tuple[str, ...] = TUNINGS) -> Candidates:
     """72,000 configurations of one model, less those that break a launch rule."""
     found = (
         (
             Config(
                 model_name=model,
-                method=method,
+                tuning=tuning,
                 gpu_model=gpu,
                 number_gpus=gpus,
                 number_nodes=nodes,
@@ -82,8 +82,8 @@ def whole_space(model: str, methods: tuple[str, ...] = METHODS) -> Candidates:
             pool(gpu),
             SIZES,
         )
-        for gpu, (gpus, nodes), method, checkpointing, sharding in product(
-            PRICES, COUNTS, methods, (True, False), ("ddp", "fsdp")
+        for gpu, (gpus, nodes), tuning, checkpointing, sharding in product(
+            PRICES, COUNTS, tunings, (True, False), ("ddp", "fsdp")
         )
     )
     return Candidates.of(found, CATALOGUE)
@@ -156,8 +156,8 @@ def agreement(predictor: LearnedPredictor) -> dict[str, Any]:
     not count.
     """
     same, regrets = [], []
-    for model, methods in product(MODELS, (METHODS, ("full",), ("lora",))):
-        found = whole_space(model, methods)
+    for model, tunings in product(MODELS, (TUNINGS, ("full",), ("lora",))):
+        found = whole_space(model, tunings)
         c = found.columns(CATALOGUE)
         everything = bests(predictor, found, search.fitting(c))
         quick = bests(predictor, *_as_rows(search.shortlisted(found, c, predictor)[0]))

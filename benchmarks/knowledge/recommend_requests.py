@@ -24,7 +24,7 @@ REPEATS = 20
 ASKED: dict[str, dict[str, object]] = {
     "plain": {},
     "pinned": {"gpu_model": A100, "number_gpus": 2},
-    "impossible": {"method": "full", "effective_batch_size": 64, "per_device_batch_size": 64},
+    "impossible": {"tuning": "full", "effective_batch_size": 64, "per_device_batch_size": 64},
 }
 
 

@@ -2,7 +2,7 @@
 
 python benchmarks/knowledge/regret.py RUNS.CSV [--source lfb] [--folds 5] [--json OUT]
 
-A job is a model, method, sample length and effective batch; its measured rows are the choices.
+A job is a model, tuning, sample length and effective batch; its measured rows are the choices.
 Each job is judged by a predictor that never saw any of its rows. Aims: median 1.02, 95th
 percentile 1.15, and an invalid choice in at most 3 % of jobs.
 """
@@ -39,7 +39,7 @@ CATALOGUE = shipped_catalogue()
 def job_of(row: Measurement) -> str:
     """The values that a person asks for; everything else is the recommender's choice."""
     config = row.config
-    return f"{config.model_name}|{config.method}|{config.tokens_per_sample}|{row.effective_batch_size}"
+    return f"{config.model_name}|{config.tuning}|{config.tokens_per_sample}|{row.effective_batch_size}"
 
 
 def choices(rows: Sequence[Measurement]) -> list[tuple[Measurement, float]]:

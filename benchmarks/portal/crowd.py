@@ -153,7 +153,7 @@ def _promise(rng: random.Random) -> dict[str, Any]:
     rate, duration = rng.lognormvariate(8, 0.5), rng.lognormvariate(8, 1)
     option = Option(
         config=Config(
-            model_name="meta-llama/Llama-3.1-8B", method="lora", gpu_model=rng.choice(MODELS), number_gpus=1,
+            model_name="meta-llama/Llama-3.1-8B", tuning="lora", gpu_model=rng.choice(MODELS), number_gpus=1,
             tokens_per_sample=1024, per_device_batch_size=4,
         ),
         p_valid=0.95, tokens_per_second=Interval(rate, rate / 1.3, rate * 1.3), startup_s=40.0,

@@ -12,7 +12,7 @@ NODE_GPUS = 8
 
 def option(gpu_model: str, gpus: int, duration_s: float, rate: float) -> Option:
     config = Config(
-        model_name="m", method="lora", gpu_model=gpu_model, number_gpus=gpus,
+        model_name="m", tuning="lora", gpu_model=gpu_model, number_gpus=gpus,
         number_nodes=-(-gpus // NODE_GPUS), tokens_per_sample=512, per_device_batch_size=1,
     )  # fmt: skip
     return Option(

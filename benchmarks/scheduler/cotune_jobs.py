@@ -1,8 +1,8 @@
 """CoTune's experiment as data: kinds of fine-tuning jobs with measured choices.
 
-A kind is (model, method, tokens per sample, software, protocol) of LLMFineTuningBench on
+A kind is (model, tuning, tokens per sample, software, protocol) of LLMFineTuningBench on
 A100-SXM4-80GB; its choices are (GPUs, nodes, per-device batch) with their measured rate. A
-predictor judges a kind without ever having seen a row of its (model, method, tokens per
+predictor judges a kind without ever having seen a row of its (model, tuning, tokens per
 sample); the exact level knows the medians of the same choice under other software. So the
 knowledge of an arm is never the truth by which its jobs run.
 """
@@ -59,7 +59,7 @@ class Choice:
 @dataclass(slots=True)
 class Kind:
     name: str
-    base: str  # model, method, tokens per sample
+    base: str  # model, tuning, tokens per sample
     choices: dict[Shape, Choice] = field(default_factory=dict)
 
     @property
@@ -105,8 +105,8 @@ class Kind:
 
 
 def base_of(row: Measurement) -> str:
-    """Model, method and sample length of a row."""
-    return f"{row.config.model_name}|{row.config.method}|{row.config.tokens_per_sample}"
+    """Model, tuning and sample length of a row."""
+    return f"{row.config.model_name}|{row.config.tuning}|{row.config.tokens_per_sample}"
 
 
 def kinds_of(

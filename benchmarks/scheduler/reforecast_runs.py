@@ -141,7 +141,7 @@ def record(index: int, folder: Path) -> None:
     shortest, longest = rng.choice([(30, 60), (20, 200), (40, 400), (100, 120)])
     rows = [{"prompt": "p" * 9, "completion": "x" * rng.randint(shortest, longest)} for _ in range(400)]
     settings = {
-        "method": rng.choice(["lora", "lora", "full"]),
+        "tuning": rng.choice(["lora", "lora", "full"]),
         "tokens_per_sample": longest + 30,
         "max_steps": rng.choice([60, 100, 150, 200]),
         "per_device_batch_size": rng.choice([1, 2, 4]),

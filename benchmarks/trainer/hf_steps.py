@@ -70,9 +70,9 @@ class Case:
 
     @property
     def name(self) -> str:
-        method = "QLoRA" if self.in_4_bits else "LoRA"
+        tuning = "QLoRA" if self.in_4_bits else "LoRA"
         words = [
-            f"{self.model}, {method} on {self.placed}, {self.batch}x{self.tokens}, {MIXED[self.compute]}"
+            f"{self.model}, {tuning} on {self.placed}, {self.batch}x{self.tokens}, {MIXED[self.compute]}"
         ]
         words += [word for word in ("checkpointing", "eager", "flash") if getattr(self, word)]
         words += ["not prepared"] if self.in_4_bits and not self.prepared else []
@@ -82,7 +82,7 @@ class Case:
         """The configuration as an import would state it."""
         return Config(
             model_name=f"shape/{self.model}",
-            method="qlora" if self.in_4_bits else "lora",
+            tuning="qlora" if self.in_4_bits else "lora",
             gpu_model="A10G" if self.flash else "T4",
             number_gpus=1,
             tokens_per_sample=self.tokens,

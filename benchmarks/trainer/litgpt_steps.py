@@ -86,7 +86,7 @@ def counted(architecture: str, keys: int, way: Way, vocabulary: int) -> float:
     shape = litgpt_terms.shape_of(architecture, keys, LAYERS, vocabulary)
     config = Config(
         model_name=shape.model_name,
-        method="full" if way.placed is None else ("qlora" if way.in_4_bits else "lora"),
+        tuning="full" if way.placed is None else ("qlora" if way.in_4_bits else "lora"),
         gpu_model="A10G",
         number_gpus=1,
         tokens_per_sample=TOKENS,

@@ -103,7 +103,7 @@ class Case:
     """
 
     name: str
-    method: str
+    tuning: str
     weights: torch.dtype
     compute: torch.dtype
     state: str
@@ -115,7 +115,7 @@ class Case:
         """The configuration as the product states it, of one sample at a time."""
         return Config(
             model_name=model_name,
-            method="qlora" if self.keeping else self.method,
+            tuning="qlora" if self.keeping else self.tuning,
             quantization="bnb-4bit" if self.keeping else None,
             unquantized_float32=False if self.keeping else None,
             software="bitsandbytes 0.42.0" if self.keeping else None,
@@ -124,8 +124,8 @@ class Case:
             tokens_per_sample=TOKENS,
             per_device_batch_size=1,
             precision=str(self.compute).removeprefix("torch."),
-            lora_r=RANK if self.method == "lora" else None,
-            target_modules=self.placed if self.method == "lora" else None,
+            lora_r=RANK if self.tuning == "lora" else None,
+            target_modules=self.placed if self.tuning == "lora" else None,
             optimizer_state=self.state,
             flash_attention=False if self.eager else None,
             chunked_loss=self.state == "adamw-fp32",  # our trainer's, as it computes the rest
@@ -165,7 +165,7 @@ def built(architecture: str, case: Case, layers: int) -> Any:
     if case.eager and architecture in DROPPED_SCORES:
         setattr(config, DROPPED_SCORES[architecture], 0.1)
     model = AutoModelForCausalLM.from_config(config, dtype=case.weights, attn_implementation=attention)
-    if case.method == "lora":
+    if case.tuning == "lora":
         names = list(targets(model, None, case.placed))
         if case.keeping:
             _keep_inputs(model)
@@ -212,7 +212,7 @@ def _kept(architecture: str, case: Case, layers: int, checkpointing: bool) -> It
     model = built(architecture, case, layers)
     if checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    body = model.base_model.model if case.method == "lora" else model
+    body = model.base_model.model if case.tuning == "lora" else model
     own = {id_(weight) for weight in itertools.chain(model.parameters(), model.buffers())}
     for samples in SAMPLES:
         held: dict[int, torch.UntypedStorage] = {}
@@ -247,7 +247,7 @@ def objects(architecture: str, case: Case) -> dict[str, int]:
     optimizer.step()
     states = [value for state in optimizer.state.values() for value in state.values() if value.dim()]
     frozen = [weight for weight in model.parameters() if not weight.requires_grad]
-    if case.method == "lora":
+    if case.tuning == "lora":
         return {"weights": _bytes(frozen), "adapters": _bytes([*learning, *gradients, *states])}
     return {"weights": _bytes(learning), "gradients": _bytes(gradients), "optimizer": _bytes(states)}
 

@@ -112,7 +112,7 @@ def counted(shape: Shape, layers: int) -> tuple[float, float]:
     model = model_from_config(shape.config(layers).to_json_string(use_diff=False), name)
     one = Config(
         model_name=name,
-        method="lora",
+        tuning="lora",
         gpu_model="A100-SXM4-80GB",
         number_gpus=1,
         tokens_per_sample=SCALE * TOKENS // shape.samples,

@@ -111,7 +111,7 @@ def counted(sizes: tuple[int, int, int, int], tokens: int, accumulated: int) -> 
     model = model_from_config(shape(sizes, 1).to_json_string(use_diff=False), "shape/whole")
     config = Config(
         model_name="shape/whole",
-        method="full",
+        tuning="full",
         gpu_model="A100-SXM4-80GB",
         number_gpus=1,
         tokens_per_sample=tokens // SAMPLES,

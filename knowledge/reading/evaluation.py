@@ -17,6 +17,7 @@ from knowledge.reading.types import FieldValue, Location, Reading, Tree
 from knowledge.reading.values import CLEAN
 
 LIBRARY_DEFAULT, SURE = 0.5, 0.85
+OURS = {"method": "tuning"}  # fields that labels call otherwise
 
 
 def labelled(folder: Path) -> Iterable[tuple[dict[str, Any], Tree]]:
@@ -25,12 +26,28 @@ def labelled(folder: Path) -> Iterable[tuple[dict[str, Any], Tree]]:
     A file that is no text is read as far as it is one.
     """
     for path in sorted(folder.glob("*/label.json")):
-        label = json.loads(path.read_text(encoding="utf-8"))
+        label = _in_our_names(json.loads(path.read_text(encoding="utf-8")))
         files = {
             name: (path.parent / "tree" / name).read_text(encoding="utf-8", errors="replace")
             for name in label["files"]
         }
         yield label, Tree(files, label["command"])
+
+
+def _in_our_names(label: dict[str, Any]) -> dict[str, Any]:
+    fields = {part: {OURS.get(n, n): row for n, row in label[part].items()} for part in ("fields", "derived")}
+    torn = [
+        {
+            **row,
+            "field": "+".join(OURS.get(name, name) for name in row["field"].split("+")),
+            "values": [
+                {**one, "field": OURS.get(one["field"], one["field"])} if "field" in one else one
+                for one in row.get("values", ())
+            ],
+        }
+        for row in label["contradictions"]
+    ]
+    return {**label, **fields, "contradictions": torn}
 
 
 def trainer(label: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ def resolved(statements: Iterable[Statement]) -> tuple[dict[str, FieldValue], Co
             torn[field] = differing
         else:
             values[field], sources[field] = value, origin
-    _resolve_method(values, sources)
+    _resolve_tuning(values, sources)
     _resolve_gpus(values)
     if not shared:  # else there are fewer copies of the model than GPUs
         _resolve_batch(values, sources, torn)
@@ -103,19 +103,19 @@ def _resolve_train_batch(by_field: dict[str, list[Statement]]) -> None:
         by_field.setdefault(field, []).append(replace(one, field=field))
 
 
-def _resolve_method(values: dict[str, FieldValue], sources: Mapping[str, Origin]) -> None:
+def _resolve_tuning(values: dict[str, FieldValue], sources: Mapping[str, Origin]) -> None:
     """An adapter's rank says lora; 4 bits with an adapter are qlora."""
-    method = values.get("method")
+    tuning = values.get("tuning")
     rank = values.get("lora_r")
-    if method is None and rank is not None and sources["lora_r"] is not Origin.DEFAULT:
-        method = values["method"] = replace(rank, value="lora", unit=None, overridden=())
+    if tuning is None and rank is not None and sources["lora_r"] is not Origin.DEFAULT:
+        tuning = values["tuning"] = replace(rank, value="lora", unit=None, overridden=())
     quantization = values.get("quantization")
     four_bits = quantization is not None and quantization.value == "bnb-4bit"
-    if method is not None and quantization is not None and four_bits and method.value == "lora":
-        evidence = (*method.evidence, *quantization.evidence)
-        confidence = min(method.confidence, quantization.confidence)
-        values["method"] = replace(method, value="qlora", evidence=evidence, confidence=confidence)
-    if method is not None and method.value == "full":
+    if tuning is not None and quantization is not None and four_bits and tuning.value == "lora":
+        evidence = (*tuning.evidence, *quantization.evidence)
+        confidence = min(tuning.confidence, quantization.confidence)
+        values["tuning"] = replace(tuning, value="qlora", evidence=evidence, confidence=confidence)
+    if tuning is not None and tuning.value == "full":
         for field in ADAPTER_FIELDS:
             if sources.get(field) is Origin.DEFAULT:
                 values.pop(field, None)

@@ -12,7 +12,7 @@ from typing import Any
 
 from trainer.strict_json import is_number
 
-NAMED = ("base_model", "method", "dataset", "optimizer", "precision")
+NAMED = ("base_model", "tuning", "dataset", "optimizer", "precision")
 DOUBLINGS = ("tokens_per_sample", "effective_batch_size", "number_gpus")
 HALF_DECADES = ("learning_rate",)
 # Told where they differ, and no part of how alike jobs are, which is what they train: how much there is to

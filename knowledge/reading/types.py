@@ -15,7 +15,7 @@ COMMAND_FILE = "command"  # the place of what the command itself states
 FIELDS = (
     "task",
     "base_model",
-    "method",
+    "tuning",
     "lora_r",
     "lora_alpha",
     "target_modules",

@@ -14,7 +14,7 @@ from knowledge.reading.types import FieldValue
 from knowledge.reading.values import can_be_kept
 
 SUPPORTED_TASKS = frozenset({"sft", "causal_lm", "clm"})
-SUPPORTED_METHODS = frozenset({"full", "lora", "qlora"})
+SUPPORTED_TUNINGS = frozenset({"full", "lora", "qlora"})
 TASK_NAMES = {
     "pretrain": "pretraining",
     "pt": "pretraining",
@@ -47,11 +47,11 @@ def unsupported(
 ) -> tuple[str, ...]:
     """Names of what the trainer cannot do, each once."""
     found: dict[str, None] = {}
-    task, method = _text(values, "task"), _text(values, "method")
+    task, tuning = _text(values, "task"), _text(values, "tuning")
     if task and task not in SUPPORTED_TASKS:
         found[TASK_NAMES.get(task, task)] = None
-    if method and method not in SUPPORTED_METHODS:
-        found["DoRA" if method == "dora" else method] = None
+    if tuning and tuning not in SUPPORTED_TUNINGS:
+        found["DoRA" if tuning == "dora" else tuning] = None
     quantization = _text(values, "quantization")
     if quantization in {"bnb-8bit", "int8_weight_only"}:
         found["8bit"] = None

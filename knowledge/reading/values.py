@@ -144,7 +144,7 @@ def _whole(found: float) -> float | int:
 CLEAN: dict[str, Callable[[object], Any]] = {
     "task": text,
     "base_model": text,
-    "method": text,
+    "tuning": text,
     "lora_r": count,
     "lora_alpha": positive,
     "target_modules": names,

@@ -130,17 +130,17 @@ class NodeInfo:
     free_memory_bytes: float = 0.0  # of the host; 0 is unknown
     gpu_memory_bytes: float = 0.0  # of its smallest GPU; 0 is unknown
     price_per_gpu_hour: float = 0.0  # 0 is no price
-    cannot_train: frozenset[str] = frozenset()  # methods
+    cannot_train: frozenset[str] = frozenset()  # tunings
     sites: tuple[GpuSite, ...] = ()  # by GPU index; empty: nothing is known but the node
     kind: NodeTerms = NodeTerms.OWNED
     market: str = ""  # the name of the market that it comes from
     withdraw_in_s: float | None = None  # until a spot node is taken away; None: no notice was given
 
     def suits(self, option: Option) -> bool:
-        """May the option run here, by method, price and the memory it was chosen for?"""
+        """May the option run here, by tuning, price and the memory it was chosen for?"""
         price, memory = option.price_per_gpu_hour, option.gpu_memory_bytes
         return (
-            option.config.method not in self.cannot_train
+            option.config.tuning not in self.cannot_train
             and (price is None or self.price_per_gpu_hour <= price)
             and (memory is None or not self.gpu_memory_bytes or self.gpu_memory_bytes >= memory)
         )

@@ -65,7 +65,7 @@ class Node(models.Model):
     cores = models.IntegerField(default=0)
     memory_bytes = models.BigIntegerField(default=0)
     software = models.JSONField(default=dict)
-    # method -> why, as the agent says; empty: everything
+    # tuning -> why, as the agent says; empty: everything
     cannot_train = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     # of the hub; null: it downloads what it lacks, or its agent does not say
     held_models = models.JSONField(null=True)

@@ -81,7 +81,7 @@ def _trace_job(job: Job, option: Option, duration_s: float, origin: datetime) ->
         gpu_type=option.gpu_model,
         duration_s=duration_s,
         batch_size=config.per_device_batch_size,
-        method=config.method,
+        tuning=config.tuning,
         model=job.model,
         goal=job.goal,
         priority=job.priority,

@@ -14,7 +14,7 @@ from knowledge.core.predict.base import PriorPredictor
 
 CONFIG = Config(
     model_name="meta-llama/Llama-3.2-1B",
-    method="lora",
+    tuning="lora",
     gpu_model="A100-SXM4-80GB",
     number_gpus=1,
     tokens_per_sample=1024,

@@ -64,7 +64,7 @@ def test_there_are_measurements() -> None:
 def test_trainings_that_are_drawn_may_start_and_their_beginning_is_a_fair_sample() -> None:
     drawn = list(islice(plan("H100-SXM5-80GB", CATALOGUE, Series()), 60))
     assert [config_space.refused(one.config, CATALOGUE) for one in drawn] == [None] * 60
-    assert min(Counter(one.config.method for one in drawn).values()) > 10
+    assert min(Counter(one.config.tuning for one in drawn).values()) > 10
     assert min(Counter(one.config.model_name for one in drawn).values()) > 2
     assert drawn[:20] == list(islice(plan("H100-SXM5-80GB", CATALOGUE, Series()), 20)), "not the same again"
 
@@ -108,7 +108,7 @@ def test_predictions_are_judged_by_the_rows_that_were_measured(
         "memory": 0.9 * peak, "memory_low": 0.8 * peak, "memory_high": 0.95 * peak, "p_valid": 0.99,
     }  # fmt: skip
     table.add(row(one, RESULT, "forked", 8 * 10**9, "here"))
-    stated = {name: predicted.cell(getattr(one.config, name)) for name in predicted.NAMES}
+    stated = predicted.stated_by(one.config)
     with said.open("w", encoding="utf-8") as stream:
         values = {f"{way}_{name}": value for way in predicted.WAYS for name, value in figures.items()}
         writer = csv.DictWriter(stream, [*stated, *values])

@@ -12,7 +12,7 @@ from knowledge.core.domain.types import Config
 
 CONFIG = Config(
     model_name="llama3.2-1b",
-    method="lora",
+    tuning="lora",
     gpu_model="A100-SXM4-80GB",
     number_gpus=1,
     tokens_per_sample=512,

@@ -13,7 +13,7 @@ from knowledge.core.domain.types import Config
 def run(origin: str, rate: float, gpus: int = 8) -> Measurement:
     config = Config(
         model_name="meta-llama/Llama-2-70b-hf",
-        method="lora",
+        tuning="lora",
         gpu_model="H100-SXM5-80GB",
         number_gpus=gpus,
         tokens_per_sample=8192,

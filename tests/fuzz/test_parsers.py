@@ -43,7 +43,7 @@ from trainer.recipes import SFT, ParamError
 JSON_ERRORS = (strict_json.RefusedJson, json.JSONDecodeError)
 SHORT, LONG = 40, 5_000
 MEMORY_BYTES = 4_000_000_000
-SPEED_RUN = {"params": {"method": "lora"}, "tokens_per_s": 1.0, "peak_memory_bytes": 1}
+SPEED_RUN = {"params": {"tuning": "lora"}, "tokens_per_s": 1.0, "peak_memory_bytes": 1}
 SPEED_TEST = {
     "test": "t",
     "gpu_model": "cpu",
@@ -93,7 +93,7 @@ CONFIG = {
     "tie_word_embeddings": True,
 }
 PARAMS = {
-    "method": "lora",
+    "tuning": "lora",
     "lora_r": 8,
     "epochs": 1.0,
     "seed": 1,

@@ -86,7 +86,7 @@ def own_runs(*, gpu_model: str, count: int) -> None:
     """
     for number in range(count):
         config = Config(
-            model_name="llama3.1-8b", method="lora", gpu_model=gpu_model, number_gpus=1,
+            model_name="llama3.1-8b", tuning="lora", gpu_model=gpu_model, number_gpus=1,
             tokens_per_sample=256 * (1 + number % 4), per_device_batch_size=2 ** (number % 5),
             precision="bfloat16", quantization="none", lora_r=16, lora_alpha=32, gradient_checkpointing=True,
             sharding="none", network="none", **OUR_TRAINER,

@@ -27,7 +27,7 @@ DATA = Workload(rows=400, lengths=((100, 50), (200, 150), (400, 150), (700, 50))
 
 TINY = Config(
     model_name="builtin/tiny-llama",
-    method="lora",
+    tuning="lora",
     gpu_model="cpu",
     number_gpus=1,
     tokens_per_sample=704,

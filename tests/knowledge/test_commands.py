@@ -19,7 +19,7 @@ from tests.knowledge.predictors.test_learning import rows
 
 REQUEST = {
     "model": "llama3.2-1b",
-    "params": {"method": "full"},
+    "params": {"tuning": "full"},
     "inventory": [{"gpu_model": "L40S", "node_sizes": [2]}],
 }
 
@@ -29,8 +29,8 @@ def test_recommend_prints_the_recommendation_as_json() -> None:
     out = io.StringIO()
     call_command("recommend", json=json.dumps(REQUEST), stdout=out)
     found = json.loads(out.getvalue())
-    assert found["bound"]["method"] == "full"
-    assert found["params"]["method"] == {"value": "full", "by": "user", "reason": "You set this value."}
+    assert found["bound"]["tuning"] == "full"
+    assert found["params"]["tuning"] == {"value": "full", "by": "user", "reason": "You set this value."}
     assert found["options"][0]["step_s"] > 0
     assert {"weights", "gradients"} <= set(found["memory_parts"])
     assert found["options"][0]["config"]["gpu_model"] == "L40S"

@@ -24,7 +24,7 @@ CHATS = [
     for word in ("one", "two", "three", "four", "five", "six", "seven", "eight")
 ]
 PARAMS = {
-    "method": "lora",
+    "tuning": "lora",
     "precision": "float32",
     "tokens_per_sample": 48,
     "learning_rate": 0.005,

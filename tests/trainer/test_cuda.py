@@ -37,7 +37,7 @@ def test_the_agent_offers_gpus_that_torch_can_use_and_nobody_holds():
 
 
 @pytest.mark.parametrize(
-    ("method", "precision"),
+    ("tuning", "precision"),
     [
         ("lora", "bfloat16"),
         ("lora", "float16"),
@@ -46,10 +46,10 @@ def test_the_agent_offers_gpus_that_torch_can_use_and_nobody_holds():
         ("qlora", "bfloat16"),
     ],
 )
-def test_a_training_learns_measures_and_resumes(run: Run, method: str, precision: str):
+def test_a_training_learns_measures_and_resumes(run: Run, tuning: str, precision: str):
     run.device, run.checkpoint_every_s = "cuda", 0.0
-    run.params |= {"method": method, "precision": precision, "gradient_checkpointing": True}
-    run.params |= {"lora_r": None, "lora_alpha": None, "learning_rate": 1e-3} if method == "full" else {}
+    run.params |= {"tuning": tuning, "precision": precision, "gradient_checkpointing": True}
+    run.params |= {"lora_r": None, "lora_alpha": None, "learning_rate": 1e-3} if tuning == "full" else {}
     assert run.write().finish() == 0, run.result["reason"]
     result = run.result
     assert result["final_loss"] < result["first_loss"]
@@ -59,10 +59,10 @@ def test_a_training_learns_measures_and_resumes(run: Run, method: str, precision
     assert again.result["final_loss"] == pytest.approx(result["final_loss"], rel=1e-2)
 
 
-@pytest.mark.parametrize("method", ["lora", "qlora"])
-def test_random_weights_are_measured_on_the_gpu(run: Run, method: str):
+@pytest.mark.parametrize("tuning", ["lora", "qlora"])
+def test_random_weights_are_measured_on_the_gpu(run: Run, tuning: str):
     run.device, run.model, run.node = "cuda", "random/wide", {"shape": WIDE}
-    run.params |= {"method": method, "precision": "bfloat16", "max_steps": 3}
+    run.params |= {"tuning": tuning, "precision": "bfloat16", "max_steps": 3}
     assert run.write().finish() == 0, run.result["reason"]
     assert run.result["tokens_per_s"] > 0
 

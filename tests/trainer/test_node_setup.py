@@ -1,4 +1,4 @@
-"""The packages that a GPU node shall install are there, and enough for every method."""
+"""The packages that a GPU node shall install are there, and enough for every tuning."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tests.trainer.runs import REPOSITORY, Run
     [
         ({"precision": "int3"}, "The parameter precision must be one of bfloat16"),
         ({"learning_rate": "fast"}, "The parameter learning_rate must be a number, not 'fast'."),
-        ({"method": "qlora"}, "qlora needs a GPU"),
+        ({"tuning": "qlora"}, "qlora needs a GPU"),
         ({"effective_batch_size": 9}, "make 4"),
         ({"precision": "float16", "sharding": "fsdp"}, "choose those, or ddp"),
     ],

@@ -49,8 +49,8 @@ def build(settings: Settings) -> Agent:
     run_as = training_user(settings.user, folder)
     if facts.gpus[0].model != "cpu":
         check_torch(facts.gpus, run_as)
-        for method, why in facts.cannot_train.items():
-            log.warning("no jobs with this method come here", extra={"method": method, "reason": why})
+        for tuning, why in facts.cannot_train.items():
+            log.warning("no jobs with this tuning come here", extra={"tuning": tuning, "reason": why})
     workshop = RunPreparation(
         folder=folder,
         command=settings.command,

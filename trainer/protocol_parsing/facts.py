@@ -70,7 +70,7 @@ def parse_facts(raw: Any, path: str = "facts") -> NodeFacts:
         gpus=gpus,
         software=reader.texts("software", 100),
         disk_free_bytes=reader.whole("disk_free_bytes", 0),
-        # Agents from before it say nothing: they get every method, as they always did.
+        # Agents from before it say nothing: they get every tuning, as they always did.
         cannot_train=reader.texts("cannot_train", 300),
         speed_tests=tuple(_speed_test(entry) for entry in reader.items("speed_tests", 64)),
         link_tests=tuple(_link_test(entry, len(gpus)) for entry in reader.items("link_tests", 64)),

@@ -61,7 +61,7 @@ def write(
     folder.mkdir(parents=True, exist_ok=True)
     if not is_random(order):
         _save_model(folder, order, base, learnt)
-        adapter = order.settings.method != "full"
+        adapter = order.settings.tuning != "full"
         measured.output_warnings = what_is_lost(folder, base.model.config, learnt.weights, adapter=adapter)
     (folder / "metrics.csv").write_text(metrics_csv(rows), encoding="utf-8")
     (folder / "README.md").write_text(_card(order, base, learnt.ends, measured), encoding="utf-8")
@@ -70,7 +70,7 @@ def write(
 
 def _save_model(folder: Path, order: TrainingSpec, base: Loaded, learnt: Learnt) -> None:
     model, weights = base.model, learnt.weights
-    if order.settings.method == "full":
+    if order.settings.tuning == "full":
         dtype = getattr(torch, order.settings.precision)
         trained = dict(model.named_parameters()).keys()
         stored = {name: value.to(dtype) if name in trained else value for name, value in weights.items()}
@@ -98,7 +98,7 @@ def _announce(folder: Path, base: Loaded, ends: tuple[int, ...]) -> None:
 
 
 def _card(order: TrainingSpec, base: Loaded, ends: tuple[int, ...], measured: RunFigures) -> str:
-    settings, adapter = order.settings, order.settings.method != "full"
+    settings, adapter = order.settings, order.settings.tuning != "full"
     name = Path(order.spec.model).name if Path(order.spec.model).is_absolute() else order.spec.model
     params = {key: value for key, value in order.spec.params.items() if value is not None}
     data = [f"- {name}: SHA-256 `{digest(path)}`" for name in _INPUTS if (path := order.input(name))]
@@ -114,7 +114,7 @@ def _card(order: TrainingSpec, base: Loaded, ends: tuple[int, ...], measured: Ru
             "pipeline_tag: text-generation",
             "---",
             "",
-            f"# {name}, fine-tuned ({settings.method})",
+            f"# {name}, fine-tuned ({settings.tuning})",
             "",
             f"{'A LoRA adapter' if adapter else 'A full model'} after {measured.total_steps} steps of "
             "supervised fine-tuning.",

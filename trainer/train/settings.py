@@ -13,7 +13,7 @@ from trainer.recipes import SFT, Binds, can_shard
 from trainer.train.errors import TrainError
 
 # Values of a submission that a checkpoint's identity states by what follows from them: the rows of a
-# step, the number of steps, the method.
+# step, the number of steps, the tuning.
 STATED_OTHERWISE = frozenset({"effective_batch_size", "epochs", "max_steps", "quantization"})
 
 
@@ -24,7 +24,7 @@ class TrainingSettings:
     `trainer.recipes` gives their meaning.
     """
 
-    method: str
+    tuning: str
     precision: str
     tokens_per_sample: int
     effective_batch_size: int | None
@@ -138,7 +138,7 @@ def check(order: TrainingSpec) -> None:
             f"{settings.per_device_batch_size} × gradient_accumulation_steps "
             f"{settings.gradient_accumulation_steps} × {order.processes} GPUs make {order.batch}."
         )
-    if settings.method == "qlora" and order.device == "cpu":
-        raise TrainError("The method qlora needs a GPU; choose lora to train on CPU slots.")
-    if settings.sharding == "fsdp" and not can_shard(settings.method, settings.precision):
+    if settings.tuning == "qlora" and order.device == "cpu":
+        raise TrainError("The tuning qlora needs a GPU; choose lora to train on CPU slots.")
+    if settings.sharding == "fsdp" and not can_shard(settings.tuning, settings.precision):
         raise TrainError("fsdp goes with full or lora in bfloat16 or float32; choose those, or ddp.")

@@ -158,7 +158,7 @@ def _report_start(loop: Loop, base: Loaded, data: Data) -> None:
 
 def _write_output(loop: Loop, base: Loaded, data: Data) -> None:
     begun = time.monotonic()
-    full = loop.order.settings.method == "full"
+    full = loop.order.settings.tuning == "full"
     # of random weights nothing is kept, and those of a large model fill the host's memory
     random = is_random(loop.order)
     weights = {} if random else checkpoint_state.weights(loop.model, keep=loop.world.main, frozen=full)

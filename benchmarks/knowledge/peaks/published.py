@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SHIPPED = ROOT / "knowledge" / "data" / "executions.csv"
 PUBLISHED = ROOT / "docs" / "measurements" / "published-peaks.csv"
 HEADER = (
-    *("source, method", "rows", "peaks: mean error", "bias", "worst under", "coverage"),
+    *("source, tuning", "rows", "peaks: mean error", "bias", "worst under", "coverage"),
     *("rates: mean error", "bias", "coverage"),
 )
 
@@ -42,8 +42,8 @@ def rows_of(path: Path) -> list[Measurement]:
 
 
 def groups(rows: Sequence[Measurement]) -> Mapping[str, Array]:
-    """The rows of each source and method."""
-    names = np.array([f"{row.source}, {row.config.method}" for row in rows])
+    """The rows of each source and tuning."""
+    names = np.array([f"{row.source}, {row.config.tuning}" for row in rows])
     return {name: np.flatnonzero(names == name) for name in dict.fromkeys(names)}
 
 

@@ -73,7 +73,7 @@ def facts_of(row: Measurement) -> Facts:
     config = row.config
     return {
         "base_model": config.model_name,
-        "method": config.method,
+        "tuning": config.tuning,
         "precision": config.precision,
         "tokens_per_sample": config.tokens_per_sample,
         "effective_batch_size": row.effective_batch_size,

@@ -1,9 +1,9 @@
-"""Do similar jobs share model and method? On the shipped history.
+"""Do similar jobs share model and tuning? On the shipped history.
 
 python benchmarks/knowledge/similar_jobs/found.py [--runs 500] [--past 2000] [--seed 0]
 
 Each of so many runs looks for its five most similar among others drawn at random. Counted is the share of
-these five with the same model and method, and of runs that find one, where the past holds five at least.
+these five with the same model and tuning, and of runs that find one, where the past holds five at least.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def history() -> list[Facts]:
         return [
             {
                 "base_model": row["model_name"],
-                "method": row["method"],
+                "tuning": row["method"],
                 "precision": row.get("precision"),
                 **{name: float(row[name]) for name in NUMBERS if row.get(name)},
             }
@@ -38,7 +38,7 @@ def history() -> list[Facts]:
 
 
 def kind(facts: Facts) -> tuple[object, object]:
-    return facts["base_model"], facts["method"]
+    return facts["base_model"], facts["tuning"]
 
 
 def main() -> None:
@@ -62,8 +62,8 @@ def main() -> None:
         held += alike_in_kind > 0
         counted += MOST_SIMILAR
         asked_about += 1
-    print(f"{held / asked_about:.3f} of {asked_about} runs find one of the same model and method")
-    print(f"{same / counted:.3f} of the {counted} offered runs are of the same model and method")
+    print(f"{held / asked_about:.3f} of {asked_about} runs find one of the same model and tuning")
+    print(f"{same / counted:.3f} of the {counted} offered runs are of the same model and tuning")
     print(f"{took_ms:.0f} ms of one core for {len(runs)} runs among {len(past)}")
 
 

@@ -34,7 +34,7 @@ from knowledge.core.domain.config_json import config_json
 ROWS, LONGEST_S = 32, 100
 IGNORED = -100
 COMMON = {"precision": "bfloat16", "learning_rate": 1e-4, "seed": 1, "epochs": 1.0}
-ADAPTER = {"method": "lora", "lora_r": 16, "lora_alpha": 32}
+ADAPTER = {"tuning": "lora", "lora_r": 16, "lora_alpha": 32}
 CASES: dict[str, dict[str, Any]] = {
     "llama 1b lora 4×1024": {
         "model": "meta-llama/Llama-3.2-1B",

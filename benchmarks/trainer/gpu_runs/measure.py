@@ -46,7 +46,7 @@ SERIES = (
     Series(),
     Series(
         seed=2,
-        methods=("lora", "full", "lora", "qlora", "full"),
+        tunings=("lora", "full", "lora", "qlora", "full"),
         longest_step_s=0.8,
         train_s=0.8,
         own_rounds=0,
@@ -54,7 +54,7 @@ SERIES = (
     Series(seed=3, longest_step_s=1.2, train_s=1.0, own_rounds=0),
     Series(
         seed=4,
-        methods=("lora", "full"),
+        tunings=("lora", "full"),
         longest_step_s=3.0,
         own_rounds=0,
         precisions=("float32",),
@@ -62,7 +62,7 @@ SERIES = (
     ),
     Series(
         seed=5,
-        methods=("qlora", "lora", "qlora", "full"),
+        tunings=("qlora", "lora", "qlora", "full"),
         longest_step_s=1.0,
         train_s=0.8,
         own_rounds=0,
@@ -187,7 +187,7 @@ class Bench:
         config = planned.config
         built_in = config.model_name.startswith("builtin/")
         names = (
-            *("method", "precision", "quantization", "lora_r", "lora_alpha", "tokens_per_sample"),
+            *("tuning", "precision", "quantization", "lora_r", "lora_alpha", "tokens_per_sample"),
             *("per_device_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "sharding"),
             "target_modules",
         )

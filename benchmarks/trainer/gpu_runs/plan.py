@@ -1,6 +1,6 @@
 """The trainings that measure a GPU: real shapes of 0.5B to 8B, drawn by a seed.
 
-Each round asks every model for one of the methods, so that any beginning of the list is a fair sample. Sizes
+Each round asks every model for one of the tunings, so that any beginning of the list is a fair sample. Sizes
 and flags are drawn at random within a band of the GPU's memory that is drawn as well. Trainings that
 physics puts beyond 1.4 times of it are left out, since nothing would be learnt from them, and so are long
 steps, for the sake of time.
@@ -64,12 +64,12 @@ class Series:
 
     models: each is asked in every round. lengths, batches, accumulations, ranks: drawn from these.
 
-    methods: in turn; longest_step_s, train_s: of a step and of all steps, by physics; own_rounds: of those
+    tunings: in turn; longest_step_s, train_s: of a step and of all steps, by physics; own_rounds: of those
     so many each has one that runs in a process of its own as well.
     """
 
     seed: int = 0
-    methods: tuple[str, ...] = ("lora", "qlora", "full")
+    tunings: tuple[str, ...] = ("lora", "qlora", "full")
     longest_step_s: float = 1.8
     train_s: float = 1.2
     own_rounds: int = 5
@@ -96,11 +96,11 @@ def plan(gpu_model: str, catalogue: Catalogue, series: Series, rounds: int = 30)
     """Yield the trainings in their order."""
     draw = _Draw(gpu_model, catalogue, series, random.Random(series.seed))
     models = CPU_MODELS if gpu_model == "cpu" else series.models
-    methods = [method for method in series.methods if gpu_model != "cpu" or method != "qlora"]
+    tunings = [tuning for tuning in series.tunings if gpu_model != "cpu" or tuning != "qlora"]
     for turn in range(rounds):
         for place, model in enumerate(draw.chance.sample(models, len(models))):
-            method = methods[(turn + models.index(model)) % len(methods)]
-            found = draw.one(model, method)
+            tuning = tunings[(turn + models.index(model)) % len(tunings)]
+            found = draw.one(model, tuning)
             if found is not None:
                 yield replace(found, own=place == turn % len(models) and turn < series.own_rounds)
 
@@ -112,13 +112,13 @@ class _Draw:
     series: Series
     chance: random.Random
 
-    def one(self, model: str, method: str) -> Planned | None:
+    def one(self, model: str, tuning: str) -> Planned | None:
         """A training whose steps are short; None where the band of memory has none."""
         low, high = self.chance.choice(BANDS)
         longest = min(self.catalogue.model(model).max_context, self.series.lengths[-1])
         lengths = [length for length in self.series.lengths if length <= (512 if self._cpu else longest)]
         for _ in range(TRIES):
-            config = self._config(model, method, lengths)
+            config = self._config(model, tuning, lengths)
             varied = self.chance.random() < self.series.varied_share
             c = columns([config], self.catalogue)
             step_s = config.effective_batch_size * config.tokens_per_sample / cost_model.throughput(c)[0]
@@ -132,34 +132,34 @@ class _Draw:
     def _cpu(self) -> bool:
         return self.gpu_model == "cpu"
 
-    def _config(self, model: str, method: str, lengths: list[int]) -> Config:
+    def _config(self, model: str, tuning: str, lengths: list[int]) -> Config:
         chance = self.chance
         return Config(
             model_name=model,
-            method=method,
+            tuning=tuning,
             gpu_model=self.gpu_model,
             number_gpus=1,
             tokens_per_sample=chance.choice(lengths),
             per_device_batch_size=chance.choice(self.series.batches),
             gradient_accumulation_steps=chance.choice(self.series.accumulations),
-            precision=self._precision(method),
-            quantization="bnb-4bit" if method == "qlora" else "none",
-            lora_r=None if method == "full" else (rank := chance.choice(self.series.ranks)),
-            lora_alpha=None if method == "full" else 2 * rank,
+            precision=self._precision(tuning),
+            quantization="bnb-4bit" if tuning == "qlora" else "none",
+            lora_r=None if tuning == "full" else (rank := chance.choice(self.series.ranks)),
+            lora_alpha=None if tuning == "full" else 2 * rank,
             gradient_checkpointing=chance.random() < 0.6,
             sharding="none",
             network="none",
-            **{**config_space.OUR_TRAINER, **self._placed(method)},
+            **{**config_space.OUR_TRAINER, **self._placed(tuning)},
         )
 
-    def _precision(self, method: str) -> str:
+    def _precision(self, tuning: str) -> str:
         """Nobody computes in float32 beside weights of 4 bits."""
         if self._cpu:
             return "float32"
         usual = [
-            precision for precision in self.series.precisions if method != "qlora" or precision != "float32"
+            precision for precision in self.series.precisions if tuning != "qlora" or precision != "float32"
         ]
         return self.chance.choice(usual)
 
-    def _placed(self, method: str) -> dict[str, str]:
-        return {} if method == "full" else {"target_modules": self.chance.choice(PLACEMENTS)}
+    def _placed(self, tuning: str) -> dict[str, str]:
+        return {} if tuning == "full" else {"target_modules": self.chance.choice(PLACEMENTS)}

@@ -13,7 +13,7 @@ import argparse
 import csv
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 
@@ -25,7 +25,9 @@ from benchmarks.trainer.gpu_runs.measure import CATALOGUE, SERIES
 from benchmarks.trainer.gpu_runs.plan import plan
 from knowledge.core.analytic.config_table import columns
 from knowledge.core.data.sources import registry
+from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.types import Config
 from knowledge.core.evaluate import evaluation
 from knowledge.core.model.own_peaks import LEFT_OUT, OwnPeaks, way_of
 from knowledge.core.predict.base import BasePredictor, PriorPredictor
@@ -62,10 +64,16 @@ def predict(given: argparse.Namespace) -> None:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow([*NAMES, *(f"{way}_{name}" for way in ways for name in FIGURES)])
         for row, config in enumerate(configs):
-            stated = [cell(getattr(config, name)) for name in NAMES]
+            stated = stated_by(config).values()
             writer.writerow(
                 [*stated, *(f"{getattr(scores[way], n)[row]:.5g}" for way in ways for n in FIGURES)]
             )
+
+
+def stated_by(config: Config) -> dict[str, str]:
+    """The cells that name a configuration, by column."""
+    settings = {config_space.column_of(name): value for name, value in asdict(config).items()}
+    return {name: cell(settings[name]) for name in NAMES}
 
 
 def judge(predictions: Path, measured: Path) -> None:

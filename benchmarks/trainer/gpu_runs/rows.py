@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.trainer.gpu_runs.plan import Planned
 from knowledge.core.data.sources.generic import COLUMNS
+from knowledge.core.domain import config_space
 
 SOURCE = "foretune-trainer"
 STATUS = {"succeeded": "ok", "oom": "oom"}
@@ -49,7 +50,8 @@ def row(planned: Planned, result: dict[str, Any], process: str, capacity: int, o
         "memory_capacity_bytes": result.get("memory_capacity_bytes"),
         "reason": str(result.get("reason", "")).partition("\n")[0][:200],
     }
-    cells = {**asdict(config), **figures}
+    stated = {config_space.column_of(name): value for name, value in asdict(config).items()}
+    cells = {**stated, **figures}
     return {name: _cell(value) for name, value in cells.items() if value is not None}
 
 

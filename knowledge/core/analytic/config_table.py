@@ -194,7 +194,7 @@ def columns(
     floats["padded"] = np.array([p or t for p, t in zip(padded, limit, strict=True)]) if padded else limit
     return ConfigTable(
         **floats,
-        adapter=np.array([c.method in config_space.ADAPTERS for c in configs], dtype=bool),
+        adapter=np.array([c.tuning in config_space.ADAPTERS for c in configs], dtype=bool),
         quantized=np.array([stack.in_4_bits(c) for c in configs], dtype=bool),
         checkpointing=np.array([c.gradient_checkpointing is not False for c in configs], dtype=bool),
         fsdp=np.array([stack.is_fsdp(c) for c in configs], dtype=bool),

@@ -245,7 +245,7 @@ def _adapter_bytes(c: ConfigTable) -> Array:
 
 
 def eta_max(c: ConfigTable) -> Array:
-    """Highest share of the peak, by method and width.
+    """Highest share of the peak, by tuning and width.
 
     Less on GPUs with little bandwidth for their peak, and for models with narrow layers or experts.
     """

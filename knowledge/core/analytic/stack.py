@@ -46,7 +46,7 @@ def autocasts(config: Config) -> bool:
     """Tell whether weights that learn are wider than the computation."""
     if config.precision == "float32" or is_fsdp(config) or is_litgpt(config):  # the latter two cast weights
         return False
-    silent_adapter = config.optimizer_state is None and config.method in config_space.ADAPTERS
+    silent_adapter = config.optimizer_state is None and config.tuning in config_space.ADAPTERS
     return silent_adapter or config.optimizer_state in {"adamw-fp32", PAGED}
 
 
@@ -100,13 +100,13 @@ def _tuning_version(config: Config) -> tuple[int, ...] | None:
 
 def in_4_bits(config: Config) -> bool:
     """Tell whether the base model is quantised."""
-    return config.method in config_space.QUANTIZED or config.quantization not in (None, "none")
+    return config.tuning in config_space.QUANTIZED or config.quantization not in (None, "none")
 
 
 def keeps_scales(config: Config) -> bool:
     """Tell whether each GPU has the scales of all weights in 4 bits."""
     theirs = config.quantization in (None, "bnb-4bit")
-    return is_fsdp(config) and in_4_bits(config) and config.method == "qlora" and theirs
+    return is_fsdp(config) and in_4_bits(config) and config.tuning == "qlora" and theirs
 
 
 def upcasts(config: Config) -> bool:
@@ -114,7 +114,7 @@ def upcasts(config: Config) -> bool:
     if config.precision == "float32" or not in_4_bits(config):
         return False
     stated = config.unquantized_float32
-    return stated if stated is not None else config.method == "qlora" and not is_ours(config)
+    return stated if stated is not None else config.tuning == "qlora" and not is_ours(config)
 
 
 def lifts(config: Config, catalogue: Catalogue) -> bool:
@@ -126,7 +126,7 @@ def lifts(config: Config, catalogue: Catalogue) -> bool:
     if upcasts(config):
         return True
     autocast = casts_norms(config) or uses_fms_acceleration(config)  # whose runs on 4-bit weights ask for it
-    lifted = config.method == "qlora" and autocast and config.gpu_model != "cpu"
+    lifted = config.tuning == "qlora" and autocast and config.gpu_model != "cpu"
     return lifted and not layer_kinds.kind_of(catalogue.model(config.model_name)).root_mean_square
 
 
@@ -146,7 +146,7 @@ def holds_inputs(config: Config) -> bool:
     With the older variant of checkpointing, around the layer, these are leaves, and have gradients. So it was
     with transformers before 4.52 where nobody chose the other variant.
     """
-    frozen = is_fsdp(config) and config.method in config_space.ADAPTERS
+    frozen = is_fsdp(config) and config.tuning in config_space.ADAPTERS
     return frozen and uses_fms_acceleration(config) and config.gradient_checkpointing is not False
 
 
@@ -220,7 +220,7 @@ def drops_out(config: Config) -> bool:
     fms-hf-tuning does unless told otherwise (0.05 in `peft_config.py`); the scenarios of fms-acceleration
     asked for none at first (its column `lora_dropout`).
     """
-    if config.method not in config_space.ADAPTERS or is_ours(config):
+    if config.tuning not in config_space.ADAPTERS or is_ours(config):
         return False
     if uses_fms_acceleration(config):
         return (_campaign(config) or DROPPING_CAMPAIGNS) >= DROPPING_CAMPAIGNS
@@ -240,7 +240,7 @@ def _campaign(config: Config) -> str:
 
 def placement(config: Config) -> str:
     """Where adapters are; the usual place if unknown."""
-    if config.method not in config_space.ADAPTERS:
+    if config.tuning not in config_space.ADAPTERS:
         return adapted_layers.ALL_LINEAR  # every linear layer keeps its input
     usual = adapted_layers.ALL_LINEAR if is_ours(config) else adapted_layers.UNSTATED
     return _stated_placement(config) or usual
@@ -262,7 +262,7 @@ def unstated(config: Config) -> list[str]:
     open_settings = {
         "optimizer_state": config.optimizer_state is None,
         "flash_attention": config.flash_attention is None,
-        "target_modules": config.method in config_space.ADAPTERS and _stated_placement(config) is None,
+        "target_modules": config.tuning in config_space.ADAPTERS and _stated_placement(config) is None,
         "unquantized_float32": config.unquantized_float32 is None and upcasts(config),
     }
     return [name for name, is_open in open_settings.items() if is_open]

@@ -124,7 +124,8 @@ def digests(rows: Sequence[Measurement]) -> list[str]:
     found = []
     for row in rows:
         values = {name: getattr(row, name) for name in FIELDS}
-        text = json.dumps({**values, "config": config_space.known_values(row.config)}, sort_keys=True)
+        known = {config_space.column_of(k): v for k, v in config_space.known_values(row.config).items()}
+        text = json.dumps({**values, "config": known}, sort_keys=True)
         seen[text] += 1
         found.append(hashlib.sha256(f"{text}{seen[text]}".encode()).hexdigest())
     return found

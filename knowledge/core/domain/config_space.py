@@ -27,7 +27,7 @@ NOT_IDENTITY = ("software", "run_protocol", "reentrant_checkpointing")
 
 ADAPTERS = ("lora", "qlora", "gptq-lora", "prompt-tuning")
 QUANTIZED = ("qlora", "gptq-lora")
-METHODS = ("full", *ADAPTERS)
+TUNINGS = ("full", *ADAPTERS)
 PRECISIONS = ("bfloat16", "float16", "float32", "fp8")
 STATUSES = ("ok", "oom", "failed", "refused")
 
@@ -119,18 +119,18 @@ def _experts_divide(config: Config, catalogue: Catalogue) -> str | None:
 
 
 def _adapter_values(config: Config, _: Catalogue) -> str | None:
-    if config.method not in ADAPTERS and (config.lora_r or config.lora_alpha):
-        return f"LoRA values do not go with the method {config.method}."
+    if config.tuning not in ADAPTERS and (config.lora_r or config.lora_alpha):
+        return f"LoRA values do not go with the tuning {config.tuning}."
     return None
 
 
 def _quantization_fits(config: Config, catalogue: Catalogue) -> str | None:
     four_bit = config.quantization not in (None, "none")
-    if four_bit and config.method not in QUANTIZED:
-        return f"The method {config.method} trains an unquantised model; choose qlora."
-    if config.gpu_model == "cpu" and config.method in QUANTIZED:
+    if four_bit and config.tuning not in QUANTIZED:
+        return f"The tuning {config.tuning} trains an unquantised model; choose qlora."
+    if config.gpu_model == "cpu" and config.tuning in QUANTIZED:
         return "4-bit training needs a GPU."
-    return (why_not_four_bits(config.model_name, catalogue) or None) if config.method == "qlora" else None
+    return (why_not_four_bits(config.model_name, catalogue) or None) if config.tuning == "qlora" else None
 
 
 def why_not_four_bits(model_name: str, catalogue: Catalogue) -> str:
@@ -150,15 +150,15 @@ def why_too_long(model_name: str, tokens: int, catalogue: Catalogue) -> str:
     return "" if model is None else architectures.why_too_long(model_name, model.max_context, tokens)
 
 
-def can_shard(gpu_model: str, method: str, precision: str | None) -> bool:
+def can_shard(gpu_model: str, tuning: str, precision: str | None) -> bool:
     """Whether our trainer can cut the model over GPUs of this kind."""
-    return gpu_model != "cpu" and recipes.can_shard(method, precision)
+    return gpu_model != "cpu" and recipes.can_shard(tuning, precision)
 
 
 def _shardings(gpu_model: str, gpus: int, bound: Mapping[str, Any]) -> Values:
     if gpus == 1:
         return ("none",)
-    return ("ddp", "fsdp") if can_shard(gpu_model, bound["method"], bound["precision"]) else ("ddp",)
+    return ("ddp", "fsdp") if can_shard(gpu_model, bound["tuning"], bound["precision"]) else ("ddp",)
 
 
 # The settings that bind at dispatch, places and sizes aside: the values worth trying, the default first.
@@ -225,6 +225,11 @@ def refused(config: Config, catalogue: Catalogue) -> str | None:
     return next((reason for rule in RULES if (reason := rule(config, catalogue))), None)
 
 
+def column_of(name: str) -> str:
+    """The column of a setting in tables of runs: what we call tuning they call method."""
+    return "method" if name == "tuning" else name
+
+
 def config_hash(config: Config) -> str:
     """Return the identity of a configuration.
 
@@ -232,7 +237,8 @@ def config_hash(config: Config) -> str:
     catalogue's own names (`Catalogue.canonical`). The variant of checkpointing is software's choice as well:
     nobody is asked for it.
     """
-    shared = {name: value for name, value in known_values(config).items() if name not in NOT_IDENTITY}
+    known = known_values(config).items()
+    shared = {column_of(name): value for name, value in known if name not in NOT_IDENTITY}
     return hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()
 
 

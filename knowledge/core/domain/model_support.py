@@ -48,13 +48,13 @@ def _lacking(pool: GpuPool, model: str) -> list[OfflineNode]:
 
 def _without(pool: GpuPool, lacking: Sequence[OfflineNode]) -> GpuPool:
     cannot_train = {
-        method: replace(
+        tuning: replace(
             unsupported,
             others=_less(
-                unsupported.others, [node.gpus for node in lacking if method not in node.cannot_train]
+                unsupported.others, [node.gpus for node in lacking if tuning not in node.cannot_train]
             ),
         )
-        for method, unsupported in pool.cannot_train.items()
+        for tuning, unsupported in pool.cannot_train.items()
     }
     sizes = _less(pool.node_sizes, [node.gpus for node in lacking])
     left = tuple(node for node in pool.offline if node not in lacking)

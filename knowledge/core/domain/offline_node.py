@@ -14,7 +14,7 @@ WITHOUT_THE_HUB = ("builtin/", RANDOM_MODEL, "/")
 class OfflineNode:
     """A node that may not download models; `gpus`: how many it gives to its pool.
 
-    cannot_train: methods that it cannot train.
+    cannot_train: tunings that it cannot train.
     """
 
     name: str

@@ -58,7 +58,7 @@ class Config:
     """One configuration, as in docs/knowledge.md."""
 
     model_name: str
-    method: str
+    tuning: str
     gpu_model: str
     number_gpus: int  # total over all nodes
     tokens_per_sample: int
@@ -113,7 +113,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsupported:
-    """Nodes of a pool that cannot train by a method.
+    """Nodes of a pool that cannot train by a tuning.
 
     why: the reason, with the nodes' names.
     others: GPUs of each node that can.
@@ -128,7 +128,7 @@ class GpuPool:
     """Nodes that offer one GPU model at one price.
 
     node_sizes: GPUs of each. memory_bytes: of the smallest GPU; pools of one model may differ. cannot_train:
-    methods that not all of its nodes can train. offline: its nodes that download no models. links: bytes/s by
+    tunings that not all of its nodes can train. offline: its nodes that download no models. links: bytes/s by
     how close GPUs of a node lie, where nodes have measured it.
     """
 

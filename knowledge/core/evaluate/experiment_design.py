@@ -12,13 +12,13 @@ import numpy as np
 
 from knowledge.core.analytic.config_table import columns
 from knowledge.core.analytic.step_time import step_tokens
-from knowledge.core.domain import config_space, method_support
+from knowledge.core.domain import config_space, tuning_support
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, GpuPool
 from knowledge.core.predict.base import BasePredictor
 from knowledge.core.predict.gp_residual import SIGMA
 
-METHODS = ("lora", "full", "qlora")
+TUNINGS = ("lora", "full", "qlora")
 LENGTHS = (128, 256, 512, 1024, 2048)
 BATCHES = (1, 2, 4, 8, 16)
 HOPELESS = 0.3  # what probably runs out of memory teaches less than its time is worth
@@ -27,29 +27,29 @@ HOPELESS = 0.3  # what probably runs out of memory teaches less than its time is
 def candidates(models: Sequence[str], pool: GpuPool, catalogue: Catalogue) -> list[Config]:
     """Return short runs on one GPU of the pool as candidates for experiments.
 
-    They vary models, methods, lengths, batches and checkpointing.
+    They vary models, tunings, lengths, batches and checkpointing.
     """
-    methods = [method for method in METHODS if method_support.node_sizes(pool, method)]
+    tunings = [tuning for tuning in TUNINGS if tuning_support.node_sizes(pool, tuning)]
     cpu = pool.gpu_model == "cpu"
     found = [
         Config(
             model_name=model,
-            method=method,
+            tuning=tuning,
             gpu_model=pool.gpu_model,
             number_gpus=1,
             tokens_per_sample=length,
             per_device_batch_size=batch,
             precision="float32" if cpu else "bfloat16",
-            quantization="bnb-4bit" if method == "qlora" else "none",
-            lora_r=None if method == "full" else 16,
-            lora_alpha=None if method == "full" else 32,
+            quantization="bnb-4bit" if tuning == "qlora" else "none",
+            lora_r=None if tuning == "full" else 16,
+            lora_alpha=None if tuning == "full" else 32,
             gradient_checkpointing=checkpointing,
             sharding="none",
             network="none",
             **config_space.OUR_TRAINER,
         )
-        for model, method, length, batch, checkpointing in product(
-            models, methods, LENGTHS, BATCHES, (True, False)
+        for model, tuning, length, batch, checkpointing in product(
+            models, tunings, LENGTHS, BATCHES, (True, False)
         )
     ]
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from knowledge.core.domain import config_space, method_support, workload
+from knowledge.core.domain import config_space, tuning_support, workload
 from knowledge.core.domain.catalogue import GIB
 from knowledge.core.domain.types import Choice, Goal, Option, Source, all_priced
 from knowledge.core.domain.wording import counted, money, rough_time
@@ -61,7 +61,7 @@ def _only(name: str, best: Option, request: Request) -> str:
         for pool in request.pools
         if pool.gpu_model == best.gpu_model
         for _, gpus in config_space.open_bundles(
-            method_support.node_sizes(pool, best.config.method), {}, request.inventory.max_nodes
+            tuning_support.node_sizes(pool, best.config.tuning), {}, request.inventory.max_nodes
         )
     }
     return "The nodes here can give one job no other number of GPUs." if len(counts) == 1 else ""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from knowledge.core.domain import config_space, method_support
+from knowledge.core.domain import config_space, tuning_support
 from knowledge.core.domain.types import Option
 from knowledge.core.domain.wording import in_sentence
 from knowledge.core.explain.infeasible import SHORTEST
@@ -46,8 +46,8 @@ class Check:
 
 def check(request: Request, answer: Answer) -> Check:
     """Try the request as it is, then ever larger changes of what the user fixed."""
-    risky, method = None, str(request.fixed.get("method"))
-    why = request.unloadable or method_support.explain_unsupported(request.pools, method)
+    risky, tuning = None, str(request.fixed.get("tuning"))
+    why = request.unloadable or tuning_support.explain_unsupported(request.pools, tuning)
     for fixed in _attempts(request):
         changed = {name: value for name, value in request.fixed.items() if fixed.get(name) != value}
         found = answer(replace(request, fixed=fixed))
@@ -71,16 +71,16 @@ def _attempts(request: Request) -> Iterator[dict[str, Any]]:
         if any(name in fixed for name in names):
             yield {name: value for name, value in fixed.items() if name not in names}
     anywhere = {name: value for name, value in fixed.items() if name not in (*RELEASES[-1], *PLACES)}
-    if fixed.get("method") == "full":
-        yield {**anywhere, "method": "lora"}
-    if fixed.get("method") == "qlora":  # where no node can train it
-        yield {**anywhere, "method": "lora", "quantization": "none"}
+    if fixed.get("tuning") == "full":
+        yield {**anywhere, "tuning": "lora"}
+    if fixed.get("tuning") == "qlora":  # where no node can train it
+        yield {**anywhere, "tuning": "lora", "quantization": "none"}
     length = fixed.get("tokens_per_sample", 0) // 2
     while length >= SHORTEST:
         yield {**fixed, "tokens_per_sample": length}
         length //= 2
-    if fixed.get("method") in ("full", "lora") and fixed.get("quantization") in (None, "none"):
-        yield {**anywhere, "method": "qlora", "quantization": "bnb-4bit"}
+    if fixed.get("tuning") in ("full", "lora") and fixed.get("quantization") in (None, "none"):
+        yield {**anywhere, "tuning": "qlora", "quantization": "bnb-4bit"}
 
 
 def _with_places() -> Iterator[tuple[str, ...]]:

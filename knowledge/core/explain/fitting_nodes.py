@@ -29,7 +29,7 @@ def fits(request: Request, bound: Mapping[str, Any], space: SearchSpace) -> bool
 def nodes_that_fit(request: Request, bound: Mapping[str, Any], space: SearchSpace) -> list[str]:
     """The smallest such node of a registered GPU model, and of a usual one.
 
-    Each comes with the settings that are assumed there and that nobody fixed: `4 × L40S by the method lora`.
+    Each comes with the settings that are assumed there and that nobody fixed: `4 × L40S by the tuning lora`.
     """
     largest = {pool.gpu_model: max(pool.node_sizes) for pool in request.pools if pool.gpu_model != "cpu"}
     more = [pool for pool in _ladder(request, tuple(largest)) if pool.node_sizes[0] > largest[pool.gpu_model]]
@@ -70,10 +70,10 @@ def _chosen(request: Request) -> dict[str, Any]:
 
 
 def _assumed(request: Request, bound: Mapping[str, Any], pool: GpuPool) -> str:
-    """Say which method and precision are assumed on that node.
+    """Say which tuning and precision are assumed on that node.
 
-    The method is said where it is not fixed, and the precision where it is another one there.
+    The tuning is said where it is not fixed, and the precision where it is another one there.
     """
     chosen = _chosen(_on(request, pool))
-    method = "" if {"method", "quantization"} & request.fixed.keys() else f" by the method {chosen['method']}"
-    return method + ("" if chosen["precision"] == bound["precision"] else f" in {chosen['precision']}")
+    tuning = "" if {"tuning", "quantization"} & request.fixed.keys() else f" by the tuning {chosen['tuning']}"
+    return tuning + ("" if chosen["precision"] == bound["precision"] else f" in {chosen['precision']}")

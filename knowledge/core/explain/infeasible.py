@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.domain import config_space, method_support
+from knowledge.core.domain import config_space, tuning_support
 from knowledge.core.domain.catalogue import GIB, Catalogue
 from knowledge.core.domain.types import Inventory, Workload
 from knowledge.core.domain.wording import in_sentence
@@ -25,11 +25,11 @@ SHORTEST = 128  # tokens a sample below which shortening is no remedy
 def why_nothing_fits(request: Request, bound: Mapping[str, Any], space: SearchSpace) -> str:
     """One sentence for what is wrong and one for what to change."""
     four_bits = config_space.why_not_four_bits(request.model_name, request.catalogue)
-    if bound["method"] == "qlora" and four_bits:
+    if bound["tuning"] == "qlora" and four_bits:
         return four_bits
-    if why := method_support.explain_unsupported(request.pools, bound["method"]):
-        return f"{why} Choose the method lora, or the job waits until one can."
-    if why := _too_many(request, bound["method"]):
+    if why := tuning_support.explain_unsupported(request.pools, bound["tuning"]):
+        return f"{why} Choose the tuning lora, or the job waits until one can."
+    if why := _too_many(request, bound["tuning"]):
         return why
     needed = _needed_bytes(space.candidates(request, bound), request.catalogue)
     if needed is None or request.model is None:
@@ -39,7 +39,7 @@ def why_nothing_fits(request: Request, bound: Mapping[str, Any], space: SearchSp
     if fits(request, bound, space):
         return f"By physics this may fit, but hardly any similar run did. {help_of}"
     return (
-        f"With {bound['method']} this needs about {needed / GIB:.1f} GiB on each GPU at least, and the"
+        f"With {bound['tuning']} this needs about {needed / GIB:.1f} GiB on each GPU at least, and the"
         f" largest registered GPU has {largest / GIB:.1f} GiB. {help_of}"
     )
 
@@ -54,7 +54,7 @@ def beyond_the_nodes(fixed: Mapping[str, Any], inventory: Inventory, catalogue: 
     request = Request("", None, fixed, data, replace(inventory, pools=pools), catalogue.on(inventory))
     if not request.pools:
         return {"gpu_model": offered_nowhere(request)} if "gpu_model" in fixed else {}
-    why = _too_many(request, fixed.get("method", "lora"))
+    why = _too_many(request, fixed.get("tuning", "lora"))
     nodes_alone = "number_gpus" not in fixed or fixed.get("number_nodes", 1) > inventory.max_nodes
     return {"number_nodes" if nodes_alone else "number_gpus": why} if why else {}
 
@@ -70,10 +70,10 @@ def offered_nowhere(request: Request) -> str:
     return f"{what}; the job will wait until one joins."
 
 
-def _too_many(request: Request, method: str) -> str:
+def _too_many(request: Request, tuning: str) -> str:
     """Say that no nodes give so many GPUs to one job; empty if some do."""
     limit = request.inventory.max_nodes
-    sizes = [method_support.node_sizes(pool, method) for pool in request.pools]
+    sizes = [tuning_support.node_sizes(pool, tuning) for pool in request.pools]
     if any(config_space.open_bundles(of_pool, request.fixed, limit) for of_pool in sizes):
         return ""
     return _no_such_bundle(request.fixed, limit)
@@ -98,14 +98,14 @@ def _remedies(request: Request, bound: Mapping[str, Any], space: SearchSpace) ->
     remedies = [
         *_shorter(request, bound, space),
         *_released(request, bound, space),
-        *_other_methods(request, bound, space),
+        *_other_tunings(request, bound, space),
         *(f"a node with {node}" for node in nodes_that_fit(request, bound, space)),
     ] or ["a smaller model"]
     gpus = [pool for pool in request.pools if pool.gpu_model != "cpu"]
-    why = method_support.explain_unsupported(gpus, "qlora")
+    why = tuning_support.explain_unsupported(gpus, "qlora")
     cannot = config_space.why_not_four_bits(request.model_name, request.catalogue)
-    if bound["method"] != "qlora" and why and not cannot:
-        return f"It would fit with {_either(remedies)}. The method qlora would help, too, but: {why}"
+    if bound["tuning"] != "qlora" and why and not cannot:
+        return f"It would fit with {_either(remedies)}. The tuning qlora would help, too, but: {why}"
     return f"It would fit with {_either(remedies)}."
 
 
@@ -135,13 +135,13 @@ def _without(request: Request, name: str) -> Request:
     return replace(request, fixed={other: value for other, value in request.fixed.items() if other != name})
 
 
-def _other_methods(request: Request, bound: Mapping[str, Any], space: SearchSpace) -> list[str]:
+def _other_tunings(request: Request, bound: Mapping[str, Any], space: SearchSpace) -> list[str]:
     quantization = {"lora": "none", "qlora": "bnb-4bit"}
     return [
-        f"the method {method}"
-        for method, bits in quantization.items()
-        if method != bound["method"]
-        and fits(request, {**bound, "method": method, "quantization": bits}, space)
+        f"the tuning {tuning}"
+        for tuning, bits in quantization.items()
+        if tuning != bound["tuning"]
+        and fits(request, {**bound, "tuning": tuning, "quantization": bits}, space)
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from knowledge.core.analytic.config_table import DEFAULT_LORA_R
-from knowledge.core.domain import config_space, method_support
+from knowledge.core.domain import config_space, tuning_support
 from knowledge.core.domain.adapted_layers import ALL_LINEAR, ATTENTION
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, GpuPool, MemorySaving, Option
@@ -52,17 +52,17 @@ def _changes(config: Config) -> Iterator[Change]:
     yield from _smaller_batch(config)
     if config.tokens_per_sample >= 2 * SHORTEST:
         yield {"tokens_per_sample": config.tokens_per_sample // 2}
-    if config.method == "full":
-        yield {"method": "lora"}
-    if config.method == "lora":
-        yield {"method": "qlora", "quantization": "bnb-4bit"}
+    if config.tuning == "full":
+        yield {"tuning": "lora"}
+    if config.tuning == "lora":
+        yield {"tuning": "qlora", "quantization": "bnb-4bit"}
     rank = config.lora_r or DEFAULT_LORA_R
-    if config.method in config_space.ADAPTERS and rank > 1:
+    if config.tuning in config_space.ADAPTERS and rank > 1:
         yield {"lora_r": rank // 2}
-    if config.method in config_space.ADAPTERS and config.target_modules == ALL_LINEAR:
+    if config.tuning in config_space.ADAPTERS and config.target_modules == ALL_LINEAR:
         yield {"target_modules": ATTENTION}
     shards = config.number_gpus > 1 and config.sharding in ("none", "ddp")
-    if shards and config_space.can_shard(config.gpu_model, config.method, config.precision):
+    if shards and config_space.can_shard(config.gpu_model, config.tuning, config.precision):
         yield {"sharding": "fsdp"}
 
 
@@ -78,9 +78,9 @@ def _smaller_batch(config: Config) -> Iterator[Change]:
 
 
 def _unsupported(change: Change, config: Config, pools: Sequence[GpuPool]) -> str:
-    """Why no GPU of the model can train by the changed method; empty if one can."""
+    """Why no GPU of the model can train by the changed tuning; empty if one can."""
     same = [pool for pool in pools if pool.gpu_model == config.gpu_model]
-    return method_support.explain_unsupported(same, change["method"]) if "method" in change else ""
+    return tuning_support.explain_unsupported(same, change["tuning"]) if "tuning" in change else ""
 
 
 def _before_and_after(config: Config, change: Change) -> dict[str, tuple[Any, Any]]:

@@ -20,13 +20,13 @@ from knowledge.core.domain.types import Config
 
 Readers = dict[str, Callable[[Config], float | None]]
 
-METHODS = {"full": 0.0, "lora": 1.0, "qlora": 2.0, "gptq-lora": 3.0, "prompt-tuning": 4.0}
+TUNINGS = {"full": 0.0, "lora": 1.0, "qlora": 2.0, "gptq-lora": 3.0, "prompt-tuning": 4.0}
 NETWORKS = {"none": 0.0, "tcp": 1.0, "roce": 2.0, "infiniband": 3.0}
 PRECISIONS = {"bfloat16": 0.0, "float16": 1.0, "float32": 2.0, "fp8": 3.0}
 
 # Settings and the value that an unknown one has for validity.
 SETTINGS: Readers = {
-    "method": lambda c: METHODS.get(c.method),
+    "tuning": lambda c: TUNINGS.get(c.tuning),
     "network": lambda c: NETWORKS.get(c.network or "none"),
     "precision": lambda c: PRECISIONS.get(c.precision or ""),
     "fast_kernels": lambda c: _flag(c.fast_kernels),

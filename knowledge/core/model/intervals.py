@@ -15,7 +15,7 @@ import numpy as np
 from knowledge.core.domain.arrays import Array
 
 ALPHA = 0.2  # 80 % intervals
-ENOUGH = 20  # residuals of one (method, GPU), or GPU, before it gets a width of its own
+ENOUGH = 20  # residuals of one (tuning, GPU), or GPU, before it gets a width of its own
 
 
 def quantile(residuals: Sequence[float] | Array, alpha: float = ALPHA) -> float:
@@ -30,7 +30,7 @@ def quantile(residuals: Sequence[float] | Array, alpha: float = ALPHA) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Widths:
-    """Half-widths of ln(prediction) by kind, that is (method, GPU), and by GPU.
+    """Half-widths of ln(prediction) by kind, that is (tuning, GPU), and by GPU.
 
     Kinds with few residuals use the half-width of their GPU, or that of all rows.
     """

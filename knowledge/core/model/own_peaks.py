@@ -87,8 +87,8 @@ class OwnPeaks:
 
 
 def way_of(config: Config) -> str:
-    """Method and width: peaks of one say little of another's."""
-    return f"{config.method} {'float32' if config.precision == 'float32' else '16 bits'}"
+    """Tuning and width: peaks of one say little of another's."""
+    return f"{config.tuning} {'float32' if config.precision == 'float32' else '16 bits'}"
 
 
 def _gains(data: Dataset, regressor: Regressor, groups: Sequence[str], ours: Mask) -> Mapping[str, Array]:

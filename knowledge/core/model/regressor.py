@@ -20,7 +20,7 @@ from knowledge.core.domain.types import Config
 from knowledge.core.model.estimators import QUICK_TREES, TREES, Forest
 from knowledge.core.model.intervals import ENOUGH, Widths, quantile
 
-ENOUGH_CONFIGS = 10  # of a (method, GPU) before it gets intervals of its own
+ENOUGH_CONFIGS = 10  # of a (tuning, GPU) before it gets intervals of its own
 ENOUGH_FOLDS = 4  # trees that know two or three GPUs, or models, say nothing of another: physics alone does
 
 
@@ -171,7 +171,7 @@ class Regressor:
 
 def interval_kind(config: Config) -> str:
     """The table that an interval comes from."""
-    return f"{config.method}|{config.gpu_model}"
+    return f"{config.tuning}|{config.gpu_model}"
 
 
 def _varied_kinds(data: Dataset) -> list[str]:

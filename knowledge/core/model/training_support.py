@@ -146,7 +146,7 @@ def _setting(config: Config) -> str:
     shared = "ddp" if config.sharding == "ddp" else ""
     others = [name for name in config_space.OTHER_SETTINGS if not _is_usual(config, name)]
     unusual = "".join(f" {name}={getattr(config, name)}" for name in others)
-    return f"{config.method} {checkpointing} {shared}{unusual}"
+    return f"{config.tuning} {checkpointing} {shared}{unusual}"
 
 
 def _is_usual(config: Config, name: str) -> bool:

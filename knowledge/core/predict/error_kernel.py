@@ -5,7 +5,7 @@ They decide how much own runs say about configurations that never ran.
 An unfamiliar GPU is off in its own way in computing, in the work of its host and in its links.
 So errors are shared by configurations that wait for the same of the three, by those whose steps
 have the same parts, and by those of near sizes. Errors that do not come from the GPU are shared
-within a model and method alone.
+within a model and tuning alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ErrorKernel:
     """n configurations on one GPU model, by what their errors depend on.
 
     of_gpu, of_kind: variances of ln θ, (n,): how far off predictions are because the GPU is unfamiliar, and
-    because of the model, method and software. busy: shares of a step that device, host and network work, as
+    because of the model, tuning and software. busy: shares of a step that device, host and network work, as
     vectors of length 1, (n, 3). parts: shares of its parts, (n, k). sizes: in doublings, (n, 8).
     """
 
@@ -60,7 +60,7 @@ class ErrorKernel:
         """
         busy, parts = _step(c, weights)
         named = zip(c.model_key, configs, strict=True)
-        kinds = np.array([workload_kind(model, config.method) for model, config in named])
+        kinds = np.array([workload_kind(model, config.tuning) for model, config in named])
         of_kind = np.maximum(spread - of_gpu, gp_residual.SIGMA**2)
         return cls(kinds, of_gpu, of_kind, busy, parts, sizes_of(c))
 
@@ -84,9 +84,9 @@ class ErrorKernel:
         return shared
 
 
-def workload_kind(model_key: str, method: str) -> str:
-    """Model, by the catalogue's name, and method."""
-    return f"{model_key}|{method}"
+def workload_kind(model_key: str, tuning: str) -> str:
+    """Model, by the catalogue's name, and tuning."""
+    return f"{model_key}|{tuning}"
 
 
 def _step(c: ConfigTable, weights: Array | None) -> tuple[Array, Array]:

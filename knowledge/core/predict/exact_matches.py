@@ -83,18 +83,18 @@ def _size(config: Config) -> Size:
 
     Most of thousands of configurations have no repeat, and computing an identity takes long.
     """
-    return config.method, config.number_gpus, config.tokens_per_sample, config.per_device_batch_size
+    return config.tuning, config.number_gpus, config.tokens_per_sample, config.per_device_batch_size
 
 
 def _recent(rows: Sequence[Measurement]) -> tuple[Measurement, ...]:
-    """Return the newest runs, taking turns between models and methods.
+    """Return the newest runs, taking turns between models and tunings.
 
     A model that is trained daily must not hide others.
     """
     newer: Counter[tuple[str, str]] = Counter()
     turns = []
     for age, row in enumerate(reversed(rows)):
-        kind = (row.config.model_name, row.config.method)
+        kind = (row.config.model_name, row.config.tuning)
         turns.append((newer[kind], age))
         newer[kind] += 1
     return tuple(rows[-1 - age] for _, age in sorted(turns)[:RECENT])

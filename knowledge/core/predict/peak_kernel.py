@@ -2,8 +2,8 @@
 
 By physics alone the error of ln(peak) is a sum of random effects (a linear mixed model: Laird and Ware 1982).
 Software on a GPU holds more or less of a term of memory than it should, and holds it with every model and
-method, but for other ways to run less so, and hardly between mixtures of experts and other models. A model
-errs in its terms as well, wherever it runs, and a model and method in sizes near each other. How far effects
+tuning, but for other ways to run less so, and hardly between mixtures of experts and other models. A model
+errs in its terms as well, wherever it runs, and a model and tuning in sizes near each other. How far effects
 lie apart between sources and between models, the history tells (`benchmarks/knowledge/peak_effects.py`).
 Of rows that history answers only the last of these effects is left.
 """
@@ -39,7 +39,7 @@ class TermSpread(NamedTuple):
 class PeakEffects:
     """Standard deviations of ln(peak).
 
-    terms: where a term is all of the peak. alike: of all runs of a source. kind: of a model and method.
+    terms: where a term is all of the peak. alike: of all runs of a source. kind: of a model and tuning.
     run: of a run.
     """
 
@@ -68,7 +68,7 @@ class PeakKernel:
     """n configurations on one GPU model, by what the errors of their peaks depend on.
 
     of_source, of_model: effects of terms, (n, k), in ln(peak). of_kind: variance because of the model and
-    method, (n,). ways: GPUs in doublings, flags, mixtures and those whose experts GPUs share, (n, 9). sizes:
+    tuning, (n,). ways: GPUs in doublings, flags, mixtures and those whose experts GPUs share, (n, 9). sizes:
     in doublings, (n, 8). physics: the rows that physics alone predicts, (n,).
     """
 
@@ -95,7 +95,7 @@ class PeakKernel:
         of_kind: variances of ln(peak) around predictions from history, (n,), NaN by physics; None: all are.
         """
         models = np.array(list(c.model_key))
-        kinds = np.array([workload_kind(key, x.method) for key, x in zip(models, configs, strict=True)])
+        kinds = np.array([workload_kind(key, x.tuning) for key, x in zip(models, configs, strict=True)])
         physics = np.isnan(of_kind) if of_kind is not None else np.ones(len(c), dtype=bool)
         variance = np.where(physics, effects.kind**2, 0.0 if of_kind is None else of_kind)
         sources = np.zeros((len(c), len(effects.terms) + 1))

@@ -23,7 +23,7 @@ from knowledge.core.model.own_peaks import OwnPeaks
 from knowledge.core.model.regressor import AnalyticModel, Regressor
 from knowledge.core.model.training_support import TrainingSupport
 
-FORMAT = 35  # to be raised whenever prior or features change: corrections belong to what they were learnt on
+FORMAT = 36  # to be raised whenever prior or features change: corrections belong to what they were learnt on
 TRUSTED = (
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.tree._tree.Tree",

@@ -38,7 +38,7 @@ def _is_default(config: Config, request: Request) -> bool:
     Candidates come with the smallest batch and checkpointing first; sharding is the one open
     choice.
     """
-    may_shard = config_space.can_shard(config.gpu_model, config.method, config.precision)
+    may_shard = config_space.can_shard(config.gpu_model, config.tuning, config.precision)
     return "sharding" in request.fixed or config.sharding in ("none", "fsdp") or not may_shard
 
 

@@ -210,6 +210,6 @@ def _saving_s(config: Config, model: Model | None) -> float:
 
     The result is all weights, or an adapter, which takes about a second.
     """
-    if config.method != "full" or model is None:
+    if config.tuning != "full" or model is None:
         return 1.0
     return 1.0 + 2 * model.parameters / SAVE_BYTES_S

@@ -55,10 +55,10 @@ class Search:
     def choose(self, request: Request) -> tuple[dict[str, Choice], tuple[Option, ...]]:
         """Return all choices and their options.
 
-        They use 4 bits where the method is open and LoRA is not likely to fit.
+        They use 4 bits where the tuning is open and LoRA is not likely to fit.
         """
         choices, found = self._choose_batch(request, choose_submit_values(request))
-        smaller = four_bits_instead(request, choices["method"], found)
+        smaller = four_bits_instead(request, choices["tuning"], found)
         if smaller is None:
             return choices, found
         tried = self._choose_batch(request, choose_submit_values(request, smaller))

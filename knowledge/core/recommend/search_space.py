@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from knowledge.core.domain import config_space, method_support
+from knowledge.core.domain import config_space, tuning_support
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, GpuPool
 from knowledge.core.recommend.candidates import Candidates, Sizes
@@ -18,7 +18,7 @@ from knowledge.core.recommend.submit_defaults import Request
 
 # Of what is bound at submit only these are part of a configuration.
 BOUND = (
-    *("method", "precision", "quantization", "tokens_per_sample", "effective_batch_size"),
+    *("tuning", "precision", "quantization", "tokens_per_sample", "effective_batch_size"),
     *("lora_r", "lora_alpha", "target_modules"),
 )
 
@@ -54,7 +54,7 @@ def enumerated(request: Request, bound: Mapping[str, Any]) -> Candidates:
         for pool in request.pools
         if _can_compute(pool, bound["precision"], request.catalogue)
         for nodes, gpus in config_space.open_bundles(
-            method_support.node_sizes(pool, bound["method"]), request.fixed, request.inventory.max_nodes
+            tuning_support.node_sizes(pool, bound["tuning"]), request.fixed, request.inventory.max_nodes
         )
         if (sizes := _sizes(bound, request.fixed, gpus))
         for kind in _kinds(request, bound, pool, nodes, gpus)
@@ -86,7 +86,7 @@ def _kinds(
     for settings in product(*tried):
         yield Config(
             model_name=request.model_name,
-            method=bound["method"],
+            tuning=bound["tuning"],
             gpu_model=pool.gpu_model,
             number_gpus=gpus,
             number_nodes=nodes,
@@ -103,7 +103,7 @@ def _kinds(
 
 
 def _placement(bound: Mapping[str, Any]) -> dict[str, Any]:
-    """Where adapters are, if anything was chosen; methods without adapters have none."""
+    """Where adapters are, if anything was chosen; tunings without adapters have none."""
     chosen = bound.get("target_modules")
     return {"target_modules": chosen} if chosen else {}
 

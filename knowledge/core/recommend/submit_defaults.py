@@ -1,7 +1,7 @@
 """Values that are settled at submission.
 
 They change what is learnt, so none is ever chosen for speed. `choose_submit_values` keeps the
-values that the user fixed and fills in the rest from the method, the model and the data.
+values that the user fixed and fills in the rest from the tuning, the model and the data.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import columns
-from knowledge.core.domain import config_space, method_support, model_support, workload
+from knowledge.core.domain import config_space, model_support, tuning_support, workload
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.catalogue import GIB, Catalogue, Model
 from knowledge.core.domain.types import Choice, Config, GpuPool, Inventory, Option, Source, Workload
@@ -95,23 +95,23 @@ class Request:
         return replace(self, inventory=replace(self.inventory, pools=pools))
 
 
-def choose_submit_values(request: Request, method: Choice | None = None) -> dict[str, Choice]:
+def choose_submit_values(request: Request, tuning: Choice | None = None) -> dict[str, Choice]:
     """Return a choice for every parameter that binds at submission.
 
     The batch is left out when it depends on the GPUs.
 
-    method: the one to take where the user fixed none.
+    tuning: the one to take where the user fixed none.
     """
-    method = method or _method(request)
+    tuning = tuning or _tuning(request)
     chosen = {
         **_of_the_recipe(),
-        "method": method,
-        "quantization": _quantization(method.value, request),
+        "tuning": tuning,
+        "quantization": _quantization(tuning.value, request),
         "precision": _precision(request),
         "tokens_per_sample": _tokens_per_sample(request),
         "effective_batch_size": _effective_batch(request),
-        **_lora(method.value, request),
-        "learning_rate": _learning_rate(method.value, request),
+        **_lora(tuning.value, request),
+        "learning_rate": _learning_rate(tuning.value, request),
         **_length_of_training(request),
         "seed": Choice(value=SFT.params["seed"].default, by="default", reason=SEED),
     }
@@ -131,11 +131,11 @@ def user_choice(value: Any) -> Choice:
     return Choice(value=value, by="user", reason="You set this value.")
 
 
-def _method(request: Request) -> Choice:
+def _tuning(request: Request) -> Choice:
     if request.fixed.get("quantization") == "bnb-4bit":
         return Choice(value="qlora", by="recommended", reason="qlora trains a 4-bit base model.")
     gpus = [pool for pool in request.of_known_gpus().pools if pool.gpu_model != "cpu"]
-    cannot = method_support.explain_unsupported(gpus, "qlora") or config_space.why_not_four_bits(
+    cannot = tuning_support.explain_unsupported(gpus, "qlora") or config_space.why_not_four_bits(
         request.model_name, request.catalogue
     )
     possible = gpus and not cannot
@@ -153,15 +153,15 @@ def _method(request: Request) -> Choice:
     return Choice(value="lora", by="default", reason="An adapter learns well with a fraction of the memory.")
 
 
-def four_bits_instead(request: Request, method: Choice, found: Sequence[Option]) -> Choice | None:
+def four_bits_instead(request: Request, tuning: Choice, found: Sequence[Option]) -> Choice | None:
     """Return qlora where LoRA is not likely to fit anywhere, else None.
 
-    It also returns None where somebody chose the method.
+    It also returns None where somebody chose the tuning.
     """
-    is_open = request.fixed.get("method") is None and request.fixed.get("quantization") is None
+    is_open = request.fixed.get("tuning") is None and request.fixed.get("quantization") is None
     predicted = request.model is not None and all(option.source is not Source.DEFAULT for option in found)
     chance = max((option.p_valid for option in found), default=0.0)
-    if not is_open or method.value != "lora" or not predicted or chance >= MIN_P_VALID:
+    if not is_open or tuning.value != "lora" or not predicted or chance >= MIN_P_VALID:
         return None
     lora = f"has a chance of at most {chance:.0%} to run" if found else "fits on no GPU here"
     reason = f"LoRA {lora}; 4-bit weights need less memory."
@@ -169,18 +169,18 @@ def four_bits_instead(request: Request, method: Choice, found: Sequence[Option])
 
 
 def _least_memory(request: Request, pools: list[GpuPool]) -> dict[str, Array]:
-    """Return the least bytes that a GPU needs, by method, and what it has.
+    """Return the least bytes that a GPU needs, by tuning, and what it has.
 
     LoRA is cut over the largest bundle of each pool; 4-bit weights lie whole on each GPU.
     """
     length = int(request.fixed.get("tokens_per_sample", _tokens_per_sample(request).value))
     limit = request.inventory.max_nodes
 
-    def needed(method: str, quantization: str, gpus: Callable[[GpuPool], int]) -> Array:
+    def needed(tuning: str, quantization: str, gpus: Callable[[GpuPool], int]) -> Array:
         configs = [
             Config(
                 model_name=request.model_name,
-                method=method,
+                tuning=tuning,
                 quantization=quantization,
                 gpu_model=pool.gpu_model,
                 number_gpus=gpus(pool),
@@ -201,11 +201,11 @@ def _least_memory(request: Request, pools: list[GpuPool]) -> dict[str, Array]:
     }
 
 
-def _quantization(method: str, request: Request) -> Choice:
-    method = request.fixed.get("method", method)
-    if method == "qlora":
+def _quantization(tuning: str, request: Request) -> Choice:
+    tuning = request.fixed.get("tuning", tuning)
+    if tuning == "qlora":
         return Choice(value="bnb-4bit", by="default", reason="qlora stores the frozen base in 4 bits.")
-    return Choice(value="none", by="default", reason=f"{method} keeps the base model unquantised.")
+    return Choice(value="none", by="default", reason=f"{tuning} keeps the base model unquantised.")
 
 
 def _precision(request: Request) -> Choice:
@@ -249,8 +249,8 @@ def _effective_batch(request: Request) -> Choice:
     return Choice(value=whole, by="recommended", reason=reason)
 
 
-def _lora(method: str, request: Request) -> dict[str, Choice]:
-    if request.fixed.get("method", method) == "full":
+def _lora(tuning: str, request: Request) -> dict[str, Choice]:
+    if request.fixed.get("tuning", tuning) == "full":
         none = Choice(value=None, by="default", reason="Full fine-tuning has no adapter.")
         return dict.fromkeys(("lora_r", "lora_alpha", "target_modules"), none)
     rank = request.fixed.get("lora_r", 16)
@@ -264,13 +264,13 @@ def _lora(method: str, request: Request) -> dict[str, Choice]:
     }
 
 
-def _learning_rate(method: str, request: Request) -> Choice:
+def _learning_rate(tuning: str, request: Request) -> Choice:
     if request.model_name.startswith("builtin/"):
         reason = "The built-in models start from random weights and need large steps."
         return Choice(value=UNTRAINED_LEARNING_RATE, by="default", reason=reason)
-    method = request.fixed.get("method", method)
-    rate = LEARNING_RATES.get(method, 2e-4)
-    return Choice(value=rate, by="default", reason=f"{rate:g} is the usual starting point for {method}.")
+    tuning = request.fixed.get("tuning", tuning)
+    rate = LEARNING_RATES.get(tuning, 2e-4)
+    return Choice(value=rate, by="default", reason=f"{rate:g} is the usual starting point for {tuning}.")
 
 
 def _length_of_training(request: Request) -> dict[str, Choice]:

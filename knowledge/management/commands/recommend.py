@@ -15,7 +15,7 @@ from knowledge.recommendations.recommender import RecommendationFailed, Recommen
 from trainer.recipes import ParamError
 
 EXAMPLE = (
-    '{"model": "llama3.1-8b", "params": {"method": "lora"}, "goal": "balanced",'
+    '{"model": "llama3.1-8b", "params": {"tuning": "lora"}, "goal": "balanced",'
     ' "workload": {"rows": 5000, "lengths": [[512, 5000]]},'
     ' "inventory": [{"gpu_model": "A100-SXM4-80GB", "node_sizes": [8], "price_per_gpu_hour": 2.0}]}'
 )

@@ -93,7 +93,7 @@ _CAUSES = (
         "unsuitable-model",
         _U,
         "The base model cannot be trained in the chosen way.",
-        "Choose another base model or another method.",
+        "Choose another base model or another tuning.",
     ),
     FailureCause(
         "bad-data",

@@ -15,7 +15,7 @@ OWN_REASONS = compiled(
         ("version-mismatch", r"^\S+/spec\.json cannot be used|^This trainer knows the recipe"),
         ("version-mismatch", r"^spec\.gpus (?:must name|names) |^the node does not understand the order"),
         # Settings that do not go together, or not with the model.
-        ("unfit-settings", r"^The method qlora needs a GPU|^fsdp goes with "),
+        ("unfit-settings", r"^The tuning qlora needs a GPU|^fsdp goes with "),
         (
             "unfit-settings",
             r"^The parameter \w+ .{1,300}, not |^effective_batch_size is .{1,80}, but per_device",
@@ -25,8 +25,8 @@ OWN_REASONS = compiled(
         ("unfit-settings", r"^\S+ has no attention to adapt; choose"),
         ("unfit-settings", r"^The layers of \S+ cannot be stored in 4 bits|^LoRA does not fit "),
         ("unfit-settings", r"^The files of \S+ hold quantised weights"),
-        ("unfit-settings", r"^\S+ .{1,300}; choose the method \w+\b"),
-        ("missing-package", r"^The method \w+ needs the package (\w+)"),
+        ("unfit-settings", r"^\S+ .{1,300}; choose the tuning \w+\b"),
+        ("missing-package", r"^The tuning \w+ needs the package (\w+)"),
         # The model and its template.
         ("missing-model", r"^The files of \S+ lack weights of the model|^The portal knows no sizes of "),
         ("missing-model", r"^\S{1,300} is no model: give builtin/NAME"),

@@ -43,8 +43,8 @@ def _less_memory(values: Values, fixed: Values) -> Iterator[Changes]:
         yield _smaller_batch(batch, fixed)
     if values.get("gradient_checkpointing") is False:
         yield {"gradient_checkpointing": True}
-    if values.get("method") == "lora" and values.get("gpu_model") != CPU:
-        yield {"method": "qlora"}
+    if values.get("tuning") == "lora" and values.get("gpu_model") != CPU:
+        yield {"tuning": "qlora"}
     length = values.get("tokens_per_sample") or 0
     if length // 2 >= SHORTEST:
         yield {"tokens_per_sample": length // 2}

@@ -13,7 +13,7 @@ from knowledge.reading.syntax.configs import Entry
 from knowledge.reading.types import Location, Origin, Statement
 
 MIXERS = frozenset({"dataset_mixer", "data_mixture", "dataset_mixture"})
-METHOD_PREFIXES = (("qlora_", "qlora"), ("lora_", "lora"), ("dora_", "dora"))
+TUNING_PREFIXES = (("qlora_", "qlora"), ("lora_", "lora"), ("dora_", "dora"))
 
 
 def configured(
@@ -62,9 +62,9 @@ def _components(entry: Entry, place: Location, origin: Origin) -> Iterator[State
     if entry.path[-2:] != ("model", "_component_") or not isinstance(entry.value, str):
         return
     builder = entry.value.rpartition(".")[2]
-    for prefix, method in METHOD_PREFIXES:
+    for prefix, tuning in TUNING_PREFIXES:
         if builder.startswith(prefix):
-            yield statement(Meaning("method", method, PLAIN), place, origin, "_component_")
+            yield statement(Meaning("tuning", tuning, PLAIN), place, origin, "_component_")
 
 
 def chosen_variant(entries: Sequence[Entry], strings: Collection[str]) -> list[Entry]:

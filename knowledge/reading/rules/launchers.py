@@ -139,7 +139,7 @@ def _recipe(found: Invocation) -> Iterator[Statement]:
     if found.launcher == "litgpt":
         yield said("task", "pretrain" if "pretrain" in name else "sft", VAGUE)
         if name in {"lora", "full", "adapter", "adapter_v2"}:
-            yield said("method", name)
+            yield said("tuning", name)
         if found.positional and name != "finetune" and (model := text(found.positional[0].text)):
             word = found.positional[0]
             yield statement(Meaning("base_model", model), word.place, Origin.COMMAND, target.text, word.also)
@@ -151,7 +151,7 @@ def _recipe(found: Invocation) -> Iterator[Statement]:
     yield said("task", next((word for word in ("dpo", "ppo", "grpo") if word in name), "sft"), VAGUE)
     if "dpo" in name or "finetune" in name:
         # The configuration may name a builder that says more, as qlora's.
-        yield said("method", "lora" if "lora" in name else "full", VAGUE, Origin.IMPORTED_FILE)
+        yield said("tuning", "lora" if "lora" in name else "full", VAGUE, Origin.IMPORTED_FILE)
     if "distributed" in name:
         yield said("sharding", "fsdp", VAGUE)
     if "single_device" in name:

@@ -234,7 +234,7 @@ def _by_callee(call: Call, place: LocationOf, here: Known) -> Iterator[Statement
     elif last == "get_scheduler" and text:
         yield says("lr_schedule", text)
     elif last in {"LoraConfig", "get_peft_model"} and ("r" in call.keywords or last == "LoraConfig"):
-        yield says("method", "lora")
+        yield says("tuning", "lora")
     elif (
         last in {"set_seed", "seed_everything", "enable_full_determinism"}
         and first
@@ -272,15 +272,15 @@ def _task_type(call: Call) -> tuple[str, Known | None]:
 
 
 def adapters(facts: Facts, place: LocationOf) -> Iterator[Statement]:
-    """Other adapters of peft than LoRA: the method is named after their configuration."""
+    """Other adapters of peft than LoRA: the tuning is named after their configuration."""
     for call in facts.calls:
         last = call.name.rpartition(".")[2]
         bare = last.removesuffix("Config")
         known = facts.from_modules.get(last, "").startswith("peft") or call.name.startswith("peft.")
         if known and bare != last and bare not in {"Lora", "Peft", "", "LoftQ", "LoraRuntime"}:
-            method = ADAPTERS.get(bare, bare.lower())
+            tuning = ADAPTERS.get(bare, bare.lower())
             yield statement(
-                Meaning("method", method), place(Known(None, call.line, call.line)), Origin.SCRIPT, last
+                Meaning("tuning", tuning), place(Known(None, call.line, call.line)), Origin.SCRIPT, last
             )
 
 

@@ -25,7 +25,7 @@ class Meaning:
 
 
 Reads = Callable[[Any], Iterator[Meaning]]
-METHODS = {
+TUNINGS = {
     "lora": "lora",
     "qlora": "qlora",
     "full": "full",
@@ -63,23 +63,23 @@ def _quantize(raw: Any) -> Iterator[Meaning]:
         yield Meaning("quantization", "bnb-8bit" if value.lower() in {"int8", "8bit", "8"} else known)
 
 
-def _method(raw: Any) -> Iterator[Meaning]:
+def _tuning(raw: Any) -> Iterator[Meaning]:
     value = text(raw)
     if value is not None:
-        yield Meaning("method", METHODS.get(value.lower(), value.lower()))
+        yield Meaning("tuning", TUNINGS.get(value.lower(), value.lower()))
 
 
 def _train_type(raw: Any) -> Iterator[Meaning]:
-    """A method where the word is one: other trainers mean a stage by it."""
+    """A tuning where the word is one: other trainers mean a stage by it."""
     value = text(raw)
-    if value is not None and value.lower() in METHODS:
-        yield Meaning("method", METHODS[value.lower()])
+    if value is not None and value.lower() in TUNINGS:
+        yield Meaning("tuning", TUNINGS[value.lower()])
 
 
 def _use_adapter(raw: Any) -> Iterator[Meaning]:
     used = boolean(raw)
     if used is not None:
-        yield Meaning("method", "lora" if used else "full", VAGUE)
+        yield Meaning("tuning", "lora" if used else "full", VAGUE)
 
 
 def _warmup_ratio(raw: Any) -> Iterator[Meaning]:
@@ -224,22 +224,23 @@ SPECIAL: dict[str, Reads] = {
     "bits": _quantization_bit,
     "quantize": _quantize,
     "quantization": _quantize,
-    "method": _method,
-    "adapter": _method,
-    "finetuning_type": _method,
-    "finetuning_method": _method,
-    "peft_method": _method,
-    "peft_type": _method,
+    "tuning": _tuning,
+    "method": _tuning,
+    "adapter": _tuning,
+    "finetuning_type": _tuning,
+    "finetuning_method": _tuning,
+    "peft_method": _tuning,
+    "peft_type": _tuning,
     "train_type": _train_type,
-    "sft_type": _method,
-    "peft_scheme": _method,
+    "sft_type": _tuning,
+    "peft_scheme": _tuning,
     "use_peft": _use_adapter,
     "use_lora": _use_adapter,
     "peft": _use_adapter,
     "lora": lambda raw: _use_adapter(raw) if isinstance(raw, bool) or raw == "true" else iter(()),
-    "qlora": _flag("method", "qlora"),
-    "q_lora": _flag("method", "qlora"),
-    "use_qlora": _flag("method", "qlora"),
+    "qlora": _flag("tuning", "qlora"),
+    "q_lora": _flag("tuning", "qlora"),
+    "use_qlora": _flag("tuning", "qlora"),
     "warmup_ratio": _warmup_ratio,
     "lr_warmup_ratio": _warmup_ratio,
     "warmup_fraction": _warmup_ratio,

@@ -30,7 +30,7 @@ from scheduler import hints
 from scheduler.errors import NotFound
 from trainer.recipes import SFT
 
-RUN = ("model", "method", "gpu_model", "number_gpus", "tokens_per_sample", "per_device_batch_size")
+RUN = ("model", "tuning", "gpu_model", "number_gpus", "tokens_per_sample", "per_device_batch_size")
 
 
 def _count(**more: Any) -> WrittenNumber:
@@ -42,7 +42,7 @@ class LogReadIn(serializers.Serializer[Any]):
 
     file = serializers.FileField(help_text="Text, at most 2 MB; of a longer log its end.")
     model = Name(max_length=300, required=False)
-    method = serializers.ChoiceField(choices=SFT.params["method"].choices, required=False)
+    tuning = serializers.ChoiceField(choices=SFT.params["tuning"].choices, required=False)
     gpu_model = Name(max_length=100, required=False, help_text="A GPU of the catalogue.")
     number_gpus = _count()
     tokens_per_sample = _count()

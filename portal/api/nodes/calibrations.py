@@ -79,7 +79,7 @@ class RunOut(serializers.ModelSerializer[Execution]):
     class Meta:
         model = Execution
         fields = [
-            *("model_name", "method", "tokens_per_sample", "per_device_batch_size", "gradient_checkpointing"),
+            *("model_name", "tuning", "tokens_per_sample", "per_device_batch_size", "gradient_checkpointing"),
             *("status", "tokens_per_second", "peak_memory_fraction"),
         ]
 

@@ -57,7 +57,7 @@ class SpeedRunOut(serializers.ModelSerializer[Execution]):
     class Meta:
         model = Execution
         fields = [
-            *("model_name", "method", "tokens_per_sample", "per_device_batch_size"),
+            *("model_name", "tuning", "tokens_per_sample", "per_device_batch_size"),
             *("gradient_accumulation_steps", "tokens_per_second", "peak_memory_bytes"),
         ]
 
@@ -85,7 +85,7 @@ class LinkSpeedOut(serializers.Serializer[Any]):
 class NodeOut(serializers.ModelSerializer[Node]):
     cannot_train = serializers.DictField(
         child=serializers.CharField(),
-        help_text="Methods that its environment cannot train, with the reasons; such jobs go elsewhere.",
+        help_text="Tunings that its environment cannot train, with the reasons; such jobs go elsewhere.",
     )
     held_models = serializers.ListField(
         child=serializers.CharField(),

@@ -73,7 +73,7 @@ def _settle(draft: Draft, name: str, own: list[Proposal]) -> None:
     valued = [c for c in own if c.value is not None]
     strong = [c for c in valued if not c.weak] or ([] if any(not c.weak for c in own) else valued)
     if (
-        name == "method"
+        name == "tuning"
         and {c.value for c in strong} == {"lora", "qlora"}
         and not _either(draft.text, strong)
     ):

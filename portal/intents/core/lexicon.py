@@ -96,6 +96,7 @@ STOP_WORDS = frozenset(
     thx till to together too toward towards train trained training try tune tuned tuning tuneup two
     under until up upon us use used using ve very via w wait want wants was way we well were what
     when where whether which while who whole whose why will wish with within without method
+    tuning
     precision sharding wont work would wouldnt
     x yes yet you your yours fine finetune finetuned finetuning retrain data dataset file files kind
     kindly cheers regards dear team morning evening gday sft dont doesnt cant validate validation

@@ -28,7 +28,7 @@ FRAMES: dict[str, tuple[str, ...]] = {
     "budget": ("budget {}", "{}"),
     "goal": ("{}",),
     "team": ("for the {} team", "{}"),
-    "method": ("with {}",),
+    "tuning": ("with {}",),
     "precision": ("with {}",),
     "sharding": ("with {}",),
     "gpu_model": ("on {}", "on 1 {}"),

@@ -19,11 +19,11 @@ from portal.intents.core.readers import (
     goals,
     hearsay,
     labels,
-    methods,
     models,
     money,
     quantities,
     times,
+    tunings,
 )
 from portal.intents.core.spans import Sentence, text_of
 from portal.intents.core.types import INFERRED, IntentReading, Proposal, Setting
@@ -103,7 +103,7 @@ def _proposals(text: Sentence, setting: Setting, index: ModelIndex, own: FileInd
         *model_proposals,
         *devices.read(rest, setting, _spans([c for c in model_proposals if c.field == "model" and c.value])),
         *quantities.read(rest),
-        *methods.read(rest),
+        *tunings.read(rest),
         *money.read(rest, setting.currency),
         *times.read(rest, setting.now, setting.zone),
         *goals.read(rest),

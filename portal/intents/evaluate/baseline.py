@@ -25,7 +25,7 @@ _NUMBERS: Mapping[str, tuple[str, Callable[[str], float]]] = {
     "budget": (r"(?:€\s*|budget(?: of)?\s*|under\s+)(\d+)|(\d+)\s*(?:€|euros?|eur)\b", float),
 }
 _WORDS: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "method": ((r"\bqlora\b", "qlora"), (r"\blora\b", "lora"), (r"\bfull\b", "full")),
+    "tuning": ((r"\bqlora\b", "qlora"), (r"\blora\b", "lora"), (r"\bfull\b", "full")),
     "precision": ((r"\bbf16\b", "bfloat16"), (r"\bfp16\b", "float16"), (r"\bfp32\b", "float32")),
     "goal": ((r"\bfast|\basap\b", "fastest"), (r"\bcheap", "cheapest")),
 }

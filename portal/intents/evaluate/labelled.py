@@ -26,6 +26,7 @@ REPORTED = (
     "forbidden_filled",
 )  # fmt: skip
 P95 = 0.95
+OURS = {"method": "tuning"}  # fields that labelled sets call otherwise
 
 
 class BadSet(ValueError):
@@ -45,7 +46,8 @@ def cases_of(path: Path) -> list[dict[str, Any]]:
         try:
             case = json.loads(line)
             setting_of(case)
-            found.append({"id": case["id"], "text": str(case["text"]), "gold": dict(case["gold"]), **case})
+            gold = _in_our_names(dict(case["gold"]))
+            found.append({**case, "id": case["id"], "text": str(case["text"]), "gold": gold})
         except (KeyError, TypeError, ValueError, ZoneInfoNotFoundError) as wrong:
             raise BadSet(
                 f"line {number} is no case ({wrong!r}); see the format in docs/intents.md"
@@ -53,6 +55,23 @@ def cases_of(path: Path) -> list[dict[str, Any]]:
     if not found:
         raise BadSet(f"{path} holds no case")
     return found
+
+
+def _in_our_names(gold: dict[str, Any]) -> dict[str, Any]:
+    """A form with fields named as ours are, where the set calls them otherwise."""
+
+    def ours(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {OURS.get(name, name): row for name, row in part.items()}
+        return [ours(name) for name in part] if isinstance(part, list) else OURS.get(part, part)
+
+    named: dict[str, Any] = {part: ours(gold[part]) for part in ("fields", "forbidden") if part in gold}
+    if question := gold.get("question"):
+        asked = {part: ours(question[part]) for part in ("field", "or") if part in question}
+        named["question"] = {**question, **asked}
+    if "fields" in gold.get("optional", {}):
+        named["optional"] = {**gold["optional"], "fields": ours(gold["optional"]["fields"])}
+    return {**gold, **named}
 
 
 def setting_of(case: dict[str, Any]) -> Setting:

@@ -28,7 +28,7 @@ FIXED: tuple[dict[str, Any], ...] = (
     {}, {"epochs": 1}, {"number_gpus": 1}, {"number_gpus": 1, "lora_r": 32}, {"number_gpus": 2},
     {"number_gpus": 4}, {"gpu_model": A100, "number_gpus": 2}, {"gpu_model": A100, "number_gpus": 4},
     {"gpu_model": A100, "number_gpus": 1}, {"gpu_model": A100, "number_gpus": 8, "epochs": 4},
-    {"gpu_model": "L40S", "epochs": 1}, {"method": "qlora", "epochs": 1},
+    {"gpu_model": "L40S", "epochs": 1}, {"tuning": "qlora", "epochs": 1},
 )  # fmt: skip
 DAY, WORKING_DAY = timedelta(days=1), timedelta(hours=11)
 GOALS = ("balanced", "balanced", "fastest", "cheapest")

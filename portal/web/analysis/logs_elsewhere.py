@@ -29,7 +29,7 @@ from scheduler import hints
 from trainer.recipes import SFT
 
 SALT, VALID_S = "log-elsewhere", 3600
-METHODS = [(name, name) for name in SFT.params["method"].choices]
+TUNINGS = [(name, name) for name in SFT.params["tuning"].choices]
 LARGEST_COUNT = 1_000_000
 
 
@@ -64,7 +64,7 @@ class KeepForm(StyledForm):
 
     prefix_id = "keep"
     model = NameField(max_length=300, label="Base model")
-    method = forms.ChoiceField(choices=METHODS)
+    tuning = forms.ChoiceField(choices=TUNINGS)
     gpu_model = NameField(max_length=100, label="GPU model")
     number_gpus = _count("GPUs", 1)
     tokens_per_sample = _count("Tokens per sample")

@@ -35,7 +35,7 @@ from trainer.architectures import KERNELS
 from trainer.recipes import RECIPES
 
 EVENTS = 100
-METHODS = RECIPES["sft"].params["method"].choices
+TUNINGS = RECIPES["sft"].params["tuning"].choices
 
 
 def shown_node(node_id: str) -> Node:
@@ -67,7 +67,7 @@ def _live(request: PageRequest, node: Node) -> dict[str, Any]:
     known, models = portal_catalogue(), {gpu.model for gpu in node.gpus.all()}
     return {
         "node": node,
-        "methods": [method for method in METHODS if method not in node.cannot_train],
+        "tunings": [tuning for tuning in TUNINGS if tuning not in node.cannot_train],
         "kernels": [name for name in KERNELS.values() if name in node.software],
         "picture": picture_of(node),
         "visible": visible_live_jobs(request.user, [node]),

@@ -209,7 +209,7 @@ def _wish(job: JobInfo, options: Sequence[Option]) -> _Wish:
     close = job.id if job.topology is not Topology.NONE else ""
     return close, job.only_node, job.avoids, *(
         (
-            option.gpu_model, option.config.method, option.nodes, option.gpus, option.price_per_gpu_hour,
+            option.gpu_model, option.config.tuning, option.nodes, option.gpus, option.price_per_gpu_hour,
             option.gpu_memory_bytes,
         )
         for option in options

@@ -91,7 +91,7 @@ def amount(option: Option) -> str:
     config = option.config
     text = counted_gpus(config.number_gpus, config.gpu_model)
     if config.quantization not in (None, "none"):
-        text = f"{text} for {config.method}"  # not every node can train it
+        text = f"{text} for {config.tuning}"  # not every node can train it
     return text if config.number_nodes == 1 else f"{text} on {config.number_nodes} nodes"
 
 

@@ -1,6 +1,6 @@
 """GPUs that a policy divides.
 
-They are counted for each model and, within it, for nodes that can train by a method.
+They are counted for each model and, within it, for nodes that can train by a tuning.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from knowledge.core.domain.types import Option
 from scheduler.core.types import ClusterState, JobInfo, NodeInfo
 
-Limit = tuple[str, str]  # (GPU model, method); the method "" stands for all of them
+Limit = tuple[str, str]  # (GPU model, tuning); the tuning "" stands for all of them
 
 
 @dataclass(slots=True)
 class Capacity:
     """Free GPUs under each limit.
 
-    A method has a limit of its own only where not all nodes of the model can train it.
+    A tuning has a limit of its own only where not all nodes of the model can train it.
     """
 
     gpus: dict[Limit, int]
@@ -34,7 +34,7 @@ class Capacity:
         These are the free GPUs and the jobs' own.
         """
         ready = {(node.id, node.gpu_model): node for node in state.nodes if node.ready}
-        lacking = {(node.gpu_model, method) for node in ready.values() for method in node.cannot_train}
+        lacking = {(node.gpu_model, tuning) for node in ready.values() for tuning in node.cannot_train}
         free: Counter[tuple[str, str]] = Counter()
         for place, node in ready.items():
             free[place] += len(node.free)
@@ -51,17 +51,17 @@ class Capacity:
     @property
     def models(self) -> list[str]:
         """The GPU models, in order."""
-        return sorted(model for model, method in self.gpus if not method)
+        return sorted(model for model, tuning in self.gpus if not tuning)
 
     def limits(self, option: Option) -> tuple[Limit, ...]:
         """The limits that the option's GPUs count against."""
-        model, method = option.config.gpu_model, option.config.method
-        of_model, of_method = (model, ""), (model, method)
-        return (of_model, of_method) if of_method != of_model and of_method in self.gpus else (of_model,)
+        model, tuning = option.config.gpu_model, option.config.tuning
+        of_model, of_tuning = (model, ""), (model, tuning)
+        return (of_model, of_tuning) if of_tuning != of_model and of_tuning in self.gpus else (of_model,)
 
-    def usable(self, model: str, method: str) -> int:
-        """GPUs of the model that a job with this method can use."""
-        return self.gpus.get((model, method), self.gpus[model, ""])
+    def usable(self, model: str, tuning: str) -> int:
+        """GPUs of the model that a job with this tuning can use."""
+        return self.gpus.get((model, tuning), self.gpus[model, ""])
 
     def has(self, option: Option) -> bool:
         """Is enough left for the option?"""
@@ -75,7 +75,7 @@ class Capacity:
 
 def uses(options: Sequence[Option], supply: Capacity) -> NDArray[np.int64]:
     """Shape (limits, options): the GPUs of each option that count against each limit."""
-    kinds = [(option.config.gpu_model, option.config.method) for option in options]
+    kinds = [(option.config.gpu_model, option.config.tuning) for option in options]
     examples = dict(zip(kinds, options, strict=True))
     counted = {kind: [limit in supply.limits(one) for limit in supply.gpus] for kind, one in examples.items()}
     numbers = {kind: number for number, kind in enumerate(counted)}
@@ -86,6 +86,6 @@ def uses(options: Sequence[Option], supply: Capacity) -> NDArray[np.int64]:
 
 def _limits_of(node: NodeInfo, lacking: Iterable[Limit]) -> Iterator[Limit]:
     yield node.gpu_model, ""
-    for model, method in lacking:
-        if model == node.gpu_model and method not in node.cannot_train:
-            yield model, method
+    for model, tuning in lacking:
+        if model == node.gpu_model and tuning not in node.cannot_train:
+            yield model, tuning

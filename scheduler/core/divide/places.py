@@ -50,7 +50,7 @@ def _arrange(
     With `stay`, jobs that keep their option are placed first.
     """
     places: Places = {}
-    lacking = {method for node in state.nodes if node.ready for method in node.cannot_train}
+    lacking = {tuning for node in state.nodes if node.ready for tuning in node.cannot_train}
     wanting = [job for job in jobs if job.id in wishes]
     for job in sorted(wanting, key=lambda job: _turn(job, wishes[job.id], lacking, stay=stay)):
         wish = wishes[job.id]
@@ -71,7 +71,7 @@ def _turn(
     Priority classes do not count: `classes` serves them one by one where a wish finds no place.
     """
     keeps = bool(job.holds and bundle(job.holds.option) == bundle(wish))
-    anywhere = wish.config.method not in lacking and not job.avoids
+    anywhere = wish.config.tuning not in lacking and not job.avoids
     return not (stay and keeps), anywhere, -wish.nodes, -wish.gpus, not keeps, job.submitted_at, job.id
 
 

@@ -106,8 +106,8 @@ def time_shares(
     uses = np.zeros((len(limits), len(jobs), len(models)))
     for row, job in enumerate(jobs):
         found = options[job.id]
-        method = next((option.config.method for option in found.values()), "")
-        usable[row] = [supply.usable(model, method) for model in models]
+        tuning = next((option.config.tuning for option in found.values()), "")
+        usable[row] = [supply.usable(model, tuning) for model in models]
         for (model, option), rate in zip(found.items(), known_rates(list(found.values())), strict=True):
             column = models.index(model)
             rates[row, column], gpus[row, column] = rate, option.gpus

@@ -17,7 +17,7 @@ from scheduler.core.types import GpuId, JobInfo, NodeInfo, Topology
 Shares = tuple[int, ...]  # GPUs on each node, largest first
 
 
-# All that decides whether a gang fits: GPU model, method, nodes, GPUs, price and memory of the option, the
+# All that decides whether a gang fits: GPU model, tuning, nodes, GPUs, price and memory of the option, the
 # job's only node, the nodes that it avoids, and the topology level.
 Request = tuple[
     str, str, int, int, float | None, float | None, str | None, frozenset[str], TopologyLevel
@@ -273,7 +273,7 @@ def request_of(option: Option, job: JobInfo) -> Request:
 def _request(option: Option, job: JobInfo | None, level: TopologyLevel) -> Request:
     config = option.config
     return (
-        config.gpu_model, config.method, config.number_nodes, config.number_gpus, option.price_per_gpu_hour,
+        config.gpu_model, config.tuning, config.number_nodes, config.number_gpus, option.price_per_gpu_hour,
         option.gpu_memory_bytes, job.only_node if job else None, job.avoids if job else NONE, level,
     )  # fmt: skip
 

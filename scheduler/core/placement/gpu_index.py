@@ -19,7 +19,7 @@ from scheduler.core.placement.levels import (
 from scheduler.core.types import GpuId, NodeInfo
 
 NONE: frozenset[str] = frozenset()
-_Needs = tuple[str, float | None, float | None]  # method, price, GPU memory
+_Needs = tuple[str, float | None, float | None]  # tuning, price, GPU memory
 
 
 class FreeGpuIndex:
@@ -63,9 +63,9 @@ class FreeGpuIndex:
     def unfit(self, option: Option, avoids: frozenset[str] = NONE) -> frozenset[str]:
         """Return the nodes that the option must not take.
 
-        They cannot train by its method, cost more than it says, hold less, or are to be avoided.
+        They cannot train by its tuning, cost more than it says, hold less, or are to be avoided.
         """
-        needs = option.config.method, option.price_per_gpu_hour, option.gpu_memory_bytes
+        needs = option.config.tuning, option.price_per_gpu_hour, option.gpu_memory_bytes
         unsuited = self._unsuited.get(needs)
         if unsuited is None:
             unsuited = frozenset([node.id for node in self.nodes.values() if not node.suits(option)])

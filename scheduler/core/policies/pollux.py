@@ -149,8 +149,8 @@ class _Search:
 
 def _usable(options: Sequence[Option], supply: Capacity) -> int:
     """GPUs that a job with these options could be given, were it alone."""
-    method = options[0].config.method if options else ""
-    return sum(supply.usable(model, method) for model in supply.models)
+    tuning = options[0].config.tuning if options else ""
+    return sum(supply.usable(model, tuning) for model in supply.models)
 
 
 def _fair(options: Sequence[Option], known: Sequence[float], gpus: float) -> float:

@@ -108,7 +108,7 @@ class _TopologyWalk:
                 return bool(gpus) and self._grant(job, option, gpus or ())
         alike = (
             option.place,
-            option.config.method,
+            option.config.tuning,
             close,
             job.priority,
             job.only_node,

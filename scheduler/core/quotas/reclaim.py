@@ -85,7 +85,7 @@ class _Returns:
         for spared in (True, False):  # those that reached the limit
             for option in job.options:
                 alike = (
-                    spared, option.place, option.config.method, job.team, job.priority, job.only_node,
+                    spared, option.place, option.config.tuning, job.team, job.priority, job.only_node,
                     job.avoids,
                 )  # fmt: skip
                 if alike in self._failed:

@@ -66,7 +66,7 @@ class _Swaps:
         if not share or not self.able or job.priority <= self.able[-1].priority:
             return
         for option in job.options:
-            alike = (option.place, option.config.method, whose, share, job.user, job.priority, job.borrows,
+            alike = (option.place, option.config.tuning, whose, share, job.user, job.priority, job.borrows,
                      job.only_node, job.avoids, job.topology, job.level)  # fmt: skip
             if alike in self._failed:
                 continue

@@ -62,7 +62,7 @@ def _refresh(seen: Job, recommender: Recommender, digest: str) -> None:
                 reason="Out of memory; no configuration that is predicted to need less is left.",
                 failure_class="resource",
                 failure_reason="It ran out of memory, and no configuration with the values you set is"
-                " predicted to need less. Leave a parameter open (batch size, length, method) or add"
+                " predicted to need less. Leave a parameter open (batch size, length, tuning) or add"
                 " nodes with more memory.",
             )
             return

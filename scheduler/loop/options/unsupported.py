@@ -13,9 +13,9 @@ from django.db.models import Q
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.domain import config_space
-from knowledge.core.domain.method_support import explain_unsupported
 from knowledge.core.domain.model_support import explain_unloadable, loading
 from knowledge.core.domain.offline_node import WITHOUT_THE_HUB
+from knowledge.core.domain.tuning_support import explain_unsupported
 from scheduler.loop.options.option_cache import SLICE
 from scheduler.models import Job, Node
 from scheduler.selectors.cluster.inventory import inventory
@@ -25,10 +25,10 @@ DOWNLOADED = ~reduce(or_, (Q(model__startswith=prefix) for prefix in WITHOUT_THE
 
 
 def explain_missing_options(job_ids: Sequence[str]) -> dict[str, str]:
-    """Return by job why no registered node can train by its method, or load its model.
+    """Return by job why no registered node can train by its tuning, or load its model.
 
     Jobs with another hindrance are left out. This is asked in every tick, so nodes are looked
-    at only if a job wants a method or a model that some of them lack.
+    at only if a job wants a tuning or a model that some of them lack.
     """
     wanting = _wanting(job_ids) if job_ids else []
     if not wanting:
@@ -38,7 +38,7 @@ def explain_missing_options(job_ids: Sequence[str]) -> dict[str, str]:
         wanted = job.fixed.get("gpu_model")
         some = [pool for pool in pools if wanted is None or catalogue.same_gpu(pool.gpu_model, wanted)]
         why = explain_unloadable(some, job.model) or explain_unsupported(
-            loading(some, job.model), job.params["method"]
+            loading(some, job.model), job.params["tuning"]
         )
         if why:
             found[job.pk] = f"{why} {WAITS}"
@@ -46,13 +46,13 @@ def explain_missing_options(job_ids: Sequence[str]) -> dict[str, str]:
 
 
 def _wanting(job_ids: Sequence[str]) -> list[Job]:
-    """Return the jobs whose method or model does not go everywhere.
+    """Return the jobs whose tuning or model does not go everywhere.
 
-    Some node cannot train such a method, or no CPU slot can; a node that is offline holds some models only.
+    Some node cannot train such a tuning, or no CPU slot can; a node that is offline holds some models only.
     """
     lacks = list(Node.present.exclude(cannot_train={}).values_list("cannot_train", flat=True))
-    lacking = {*config_space.QUANTIZED, *(method for of_node in lacks for method in of_node)}
-    wanting = Q(params__method__in=lacking)
+    lacking = {*config_space.QUANTIZED, *(tuning for of_node in lacks for tuning in of_node)}
+    wanting = Q(params__tuning__in=lacking)
     if Node.present.filter(held_models__isnull=False).exists():
         wanting = DOWNLOADED | wanting
     found: list[Job] = []

@@ -78,7 +78,7 @@ class Command(BaseCommand):
         for run in runs:
             rate = f"{run.tokens_per_second:,.0f} tokens/s" if run.tokens_per_second else run.status
             size = f"{run.per_device_batch_size} × {run.tokens_per_sample}"
-            self.stdout.write(f"{run.model_name} {run.method} {size}: {rate}")
+            self.stdout.write(f"{run.model_name} {run.tuning} {size}: {rate}")
         if calibration.reason:
             self.stdout.write(calibration.reason)
         self.stdout.write(

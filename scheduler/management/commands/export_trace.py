@@ -37,5 +37,5 @@ class Command(BaseCommand):
 
 def _cells(job: Any) -> list[Any]:
     """A row of the schema; None is an empty cell."""
-    values = (getattr(job, name) for name in COLUMNS)
+    values = (getattr(job, name) for name in COLUMNS.values())
     return ["" if value is None else int(value) if isinstance(value, bool) else value for value in values]

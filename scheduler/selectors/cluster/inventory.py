@@ -143,20 +143,20 @@ def _offline(nodes: Collection[_Node]) -> Iterator[OfflineNode]:
 
 
 def _lacks(nodes: Collection[list[Gpu]]) -> dict[str, Unsupported]:
-    """The methods that some of the nodes, given as their GPUs, cannot train."""
+    """The tunings that some of the nodes, given as their GPUs, cannot train."""
     found = {}
-    for method in sorted({method for gpus in nodes for method in gpus[0].node.cannot_train}):
-        lacking = [gpus[0].node for gpus in nodes if method in gpus[0].node.cannot_train]
-        able = (len(gpus) for gpus in nodes if method not in gpus[0].node.cannot_train)
-        found[method] = Unsupported(why=_why(lacking, method), others=tuple(sorted(able)))
+    for tuning in sorted({tuning for gpus in nodes for tuning in gpus[0].node.cannot_train}):
+        lacking = [gpus[0].node for gpus in nodes if tuning in gpus[0].node.cannot_train]
+        able = (len(gpus) for gpus in nodes if tuning not in gpus[0].node.cannot_train)
+        found[tuning] = Unsupported(why=_why(lacking, tuning), others=tuple(sorted(able)))
     return found
 
 
-def _why(nodes: Sequence[Node], method: str) -> str:
-    """Which nodes cannot train the method and why, equal reasons together."""
+def _why(nodes: Sequence[Node], tuning: str) -> str:
+    """Which nodes cannot train the tuning and why, equal reasons together."""
     named: dict[str, list[str]] = defaultdict(list)
     for node in nodes:
-        named[node.cannot_train[method]].append(node.name)
+        named[node.cannot_train[tuning]].append(node.name)
     return "; ".join(f"{_names(names)}: {why}" for why, names in sorted(named.items()))
 
 

@@ -113,7 +113,7 @@ def job_name(config: Config) -> str:
     """Name a run so that those of one calibration can be told apart."""
     model = config.model_name.rpartition("/")[2][:40]
     size = f"{config.per_device_batch_size} × {config.tokens_per_sample} tokens"
-    return f"calibration: {model}, {config.method}, {size}"
+    return f"calibration: {model}, {config.tuning}, {size}"
 
 
 def submit(
@@ -129,7 +129,7 @@ def submit(
     `creation` opens its transaction.
     """
     names = (
-        *("method", "precision", "quantization", "lora_r", "lora_alpha", "tokens_per_sample", "gpu_model"),
+        *("tuning", "precision", "quantization", "lora_r", "lora_alpha", "tokens_per_sample", "gpu_model"),
         *("number_gpus", "per_device_batch_size", "gradient_accumulation_steps", "gradient_checkpointing"),
     )
     values = {name: getattr(config, name) for name in names if getattr(config, name) is not None}

@@ -33,7 +33,7 @@ from trainer.protocol import RANDOM_MODEL
 from trainer.protocol_parsing import safe_path
 from trainer.recipes import RECIPES, ParamError
 
-_FOUR_BITS = {"method": "qlora", "quantization": "bnb-4bit"}
+_FOUR_BITS = {"tuning": "qlora", "quantization": "bnb-4bit"}
 
 
 def clean_request(*, model: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def clean_request(*, model: str, params: Mapping[str, Any]) -> dict[str, Any]:
     fixed: dict[str, Any] = {}
     try:
         fixed = RECIPES["sft"].clean(params)
-        errors.update(_method_error(model, fixed, catalogue))
+        errors.update(_tuning_error(model, fixed, catalogue))
         if why := why_too_long(model, fixed.get("tokens_per_sample", 0), catalogue):
             errors["params.tokens_per_sample"] = why
         if "gpu_model" in fixed:
@@ -60,7 +60,7 @@ def clean_request(*, model: str, params: Mapping[str, Any]) -> dict[str, Any]:
     return fixed
 
 
-def _method_error(model: str, fixed: Mapping[str, Any], catalogue: Catalogue) -> dict[str, str]:
+def _tuning_error(model: str, fixed: Mapping[str, Any], catalogue: Catalogue) -> dict[str, str]:
     """The reason why no node can train this model."""
     fixed_names = [name for name, value in _FOUR_BITS.items() if fixed.get(name) == value]
     why = why_not_four_bits(model, catalogue) if fixed_names else ""

@@ -93,7 +93,7 @@ def config_of(test: SpeedTest, run: SpeedRun, gpu_model: str) -> Config:
     if not test.model.startswith("builtin/"):
         raise ParamError({"model": "must be built in"})
     given = RECIPES["sft"].clean(run.params)
-    sizes = {"tokens_per_sample", "per_device_batch_size", "gradient_accumulation_steps", "method"}
+    sizes = {"tokens_per_sample", "per_device_batch_size", "gradient_accumulation_steps", "tuning"}
     if missing := sizes - given.keys():
         raise ParamError(dict.fromkeys(sorted(missing), "is missing"))
     values = {name: value for name, value in given.items() if name in FIELDS}

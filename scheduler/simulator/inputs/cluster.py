@@ -30,7 +30,7 @@ class NodeGroup:
     """Equal nodes with GPUs of one model; the price is one GPU's for an hour.
 
     sites: where the GPUs of each node sit, by index; empty: nothing is known but the node.
-    names: of the nodes; empty: they are numbered. memory_bytes: of a GPU. cannot_train: methods.
+    names: of the nodes; empty: they are numbered. memory_bytes: of a GPU. cannot_train: tunings.
     """
 
     gpu_model: str

@@ -40,7 +40,7 @@ class TraceJob:
     work_unit: str = ""
     profile: str = ""
     batch_size: int = 0
-    method: str = ""
+    tuning: str = ""
     model: str = ""
     goal: str = ""  # what "best" means for it; empty: as the simulation says
     priority: int = 0
@@ -148,7 +148,8 @@ _NOT_NEGATIVE = (
     "nodes", "min_gpus", "max_gpus", "restart_s", "pred_duration_s", "begin_s", "array_limit"
 )  # fmt: skip
 _positive, _not_negative = attrgetter(*_POSITIVE), attrgetter(*_NOT_NEGATIVE)
-COLUMNS = tuple(column.name for column in fields(TraceJob))
+# Traces call method what we call tuning.
+COLUMNS = {"method" if one.name == "tuning" else one.name: one.name for one in fields(TraceJob)}
 
 
 def _seldom_said(job: TraceJob) -> tuple[object, ...]:

@@ -233,7 +233,7 @@ def _place(config: Config) -> str:
 
 def _stated_option(bundle: Bundle) -> Option:
     config = Config(
-        model_name="", method="", gpu_model=bundle.gpu_model, number_gpus=bundle.gpus,
+        model_name="", tuning="", gpu_model=bundle.gpu_model, number_gpus=bundle.gpus,
         number_nodes=bundle.nodes, tokens_per_sample=1, per_device_batch_size=1,
     )  # fmt: skip
     return Option(

@@ -24,7 +24,7 @@ from tests.harness.fake_node import result, step
 
 NAME = "fused_optimizer"
 CONFIG = Config(
-    model_name="builtin/tiny-llama", method="lora", gpu_model="cpu", number_gpus=1, tokens_per_sample=704,
+    model_name="builtin/tiny-llama", tuning="lora", gpu_model="cpu", number_gpus=1, tokens_per_sample=704,
     per_device_batch_size=2,
 )  # fmt: skip
 

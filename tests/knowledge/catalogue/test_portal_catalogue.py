@@ -94,6 +94,6 @@ def test_a_launch_rule_sees_the_model_of_a_folder(folder: str) -> None:
     mixture = {**SHAPE, "num_local_experts": 8, "num_experts_per_tok": 2, "model_type": "mixtral"}
     (Path(folder) / "config.json").write_text(json.dumps(mixture), encoding="utf-8")
     known = portal_catalogue(folder)
-    config = replace(TINY, model_name=folder, method="qlora", gpu_model="A100-SXM4-80GB")
+    config = replace(TINY, model_name=folder, tuning="qlora", gpu_model="A100-SXM4-80GB")
     assert refused(config, known)
     assert refused(config, portal_catalogue()) is None

@@ -47,7 +47,7 @@ def rows(count: int, seed: int, factor: float = SLOWER) -> list[Measurement]:
     configs = [
         Config(
             model_name=names[random.integers(3)],
-            method=("full", "lora")[random.integers(2)],
+            tuning=("full", "lora")[random.integers(2)],
             gpu_model="A100-SXM4-80GB",
             number_gpus=int(2 ** random.integers(0, 4)),
             tokens_per_sample=int(2 ** random.integers(8, 13)),
@@ -143,7 +143,7 @@ def test_physics_that_answers_for_a_damaged_file_names_no_version(trained: Predi
 @pytest.mark.one_database
 def test_the_memory_of_a_recommendation_is_told_as_peaks_taught_it(trained: PredictorVersion) -> None:
     out, stock = io.StringIO(), [{"gpu_model": "A100-SXM4-80GB", "node_sizes": [8]}]
-    fixed = {"method": "full", "number_gpus": 8}
+    fixed = {"tuning": "full", "number_gpus": 8}
     request = {"model": "llama3.1-8b", "params": fixed, "inventory": stock}
     call_command("recommend", json=json.dumps(request), stdout=out)
     answer = json.loads(out.getvalue())

@@ -45,6 +45,28 @@ def _answer(reading: Any) -> dict[str, Any]:
     return {"fields": fields}
 
 
+def test_what_labels_call_method_is_our_tuning(tmp_path: Path) -> None:
+    tree = tmp_path / "one" / "tree"
+    tree.mkdir(parents=True)
+    (tree / "c.yaml").write_text("peft_method: lora\n")
+    label = {
+        "source": {"own": True}, "command": "python t.py c.yaml", "files": ["c.yaml"], "not_stated": [],
+        "fields": {"method": {"value": "lora"}}, "derived": {"method": {"value": "qlora"}},
+        "contradictions": [
+            {"field": "method+quantization", "values": [{"field": "method", "value": "full"}, {"value": "x"}]}
+        ],
+    }  # fmt: skip
+    (tree.parent / "label.json").write_text(json.dumps(label))
+    [(found, files)] = evaluation.labelled(tmp_path)
+    assert (found["fields"], found["derived"]) == (
+        {"tuning": {"value": "lora"}}, {"tuning": {"value": "qlora"}}
+    )  # fmt: skip
+    assert found["contradictions"] == [
+        {"field": "tuning+quantization", "values": [{"field": "tuning", "value": "full"}, {"value": "x"}]}
+    ]
+    assert evaluation.scored({**found, "contradictions": []}, read(files))["found"] == 1
+
+
 def test_the_command_writes_the_figures(tmp_path: Path) -> None:
     tree = tmp_path / "set" / "one" / "tree"
     tree.mkdir(parents=True)

@@ -97,7 +97,7 @@ def test_options_mean_what_their_values_are_passed_to() -> None:
     assert values(found) == {
         "task": "sft",
         "base_model": "acme/base-1b",
-        "method": "qlora",
+        "tuning": "qlora",
         "lora_r": 24,
         "target_modules": ["q_proj", "v_proj"],
         "quantization": "bnb-4bit",
@@ -115,13 +115,13 @@ def test_options_mean_what_their_values_are_passed_to() -> None:
         (
             {"a.yml": "adapter: qlora\nload_in_4bit: true\nnum_epochs: 4\nsequence_len: 4k\nbf16: auto\n"},
             "axolotl train a.yml",
-            {"method": "qlora", "quantization": "bnb-4bit", "epochs": 4, "tokens_per_sample": 4096}
+            {"tuning": "qlora", "quantization": "bnb-4bit", "epochs": 4, "tokens_per_sample": 4096}
             | {"precision": "bfloat16"},
         ),
         (
             {"b.yaml": "stage: sft\nfinetuning_type: lora\nquantization_bit: 4\ncutoff_len: 1024\n"},
             "llamafactory-cli train b.yaml",
-            {"task": "sft", "method": "qlora", "quantization": "bnb-4bit", "tokens_per_sample": 1024},
+            {"task": "sft", "tuning": "qlora", "quantization": "bnb-4bit", "tokens_per_sample": 1024},
         ),
         (
             {"c.toml": '[training]\nlocal_batch_size = 8\nsteps = 10\n[optimizer]\nname = "AdamW"\n'
@@ -215,7 +215,7 @@ def test_programs_that_nobody_knows_train_with_the_configuration_that_they_name(
         "base_model": "acme/base-8b",
         "learning_rate": 1e-5,
         "lora_r": 8,
-        "method": "lora",
+        "tuning": "lora",
     }
 
 

@@ -14,17 +14,17 @@ from knowledge.reading.similar import (
 )
 
 A = {
-    "base_model": "llama-3.1-8b", "method": "lora", "dataset": "faq", "optimizer": "adamw",
+    "base_model": "llama-3.1-8b", "tuning": "lora", "dataset": "faq", "optimizer": "adamw",
     "precision": "bf16", "tokens_per_sample": 2048, "effective_batch_size": 16, "number_gpus": 1,
     "learning_rate": 2e-4,
 }  # fmt: skip
 B = {**A, "effective_batch_size": 32, "learning_rate": 1e-4}
 C = {
-    **A, "method": "full", "tokens_per_sample": 4096, "effective_batch_size": 64, "number_gpus": 8,
+    **A, "tuning": "full", "tokens_per_sample": 4096, "effective_batch_size": 64, "number_gpus": 8,
     "learning_rate": 1e-5,
 }  # fmt: skip
 D = {
-    **A, "base_model": "qwen2.5-0.5b", "method": "full", "dataset": "code", "precision": "fp32",
+    **A, "base_model": "qwen2.5-0.5b", "tuning": "full", "dataset": "code", "precision": "fp32",
     "tokens_per_sample": 512, "effective_batch_size": 8, "learning_rate": 1e-5,
 }  # fmt: skip
 QUERY = {**A, "effective_batch_size": 32}
@@ -54,7 +54,7 @@ def test_nothing_is_like_what_is_not_known(past: list[dict[str, object]]) -> Non
 
 
 def test_odd_values_are_no_properties() -> None:
-    assert tokens({"learning_rate": -1, "number_gpus": True, "tokens_per_sample": "4k", "method": ""}) == []
+    assert tokens({"learning_rate": -1, "number_gpus": True, "tokens_per_sample": "4k", "tuning": ""}) == []
 
 
 def test_the_weighted_median() -> None:

@@ -41,7 +41,7 @@ ASKED = {
             "another start of the adapter", "another optimiser",
         },
     ),
-    "LLaMA-Factory, method": ("llamafactory-cli train c.yml", "finetuning_type: oft\nstage: sft\n", {"oft"}),
+    "LLaMA-Factory, tuning": ("llamafactory-cli train c.yml", "finetuning_type: oft\nstage: sft\n", {"oft"}),
     "LLaMA-Factory, options": (
         "llamafactory-cli train --stage dpo --use_rslora True --learning_rate 1e-5", "", {"dpo", "rsLoRA"}
     ),
@@ -224,9 +224,9 @@ def test_a_key_stands_once_in_its_table(name: str) -> None:
             "python train.py -Y c.yml",
             "llm_backbone: a/b\narchitecture:\n  backbone_dtype: int4\ntraining:\n  lora: true\n"
             "environment:\n  gpus:\n  - '0'\n  - '1'\n",
-            {"method": "qlora", "quantization": "bnb-4bit", "number_gpus": 2, "base_model": "a/b"},
+            {"tuning": "qlora", "quantization": "bnb-4bit", "number_gpus": 2, "base_model": "a/b"},
         ),
-        ("litgpt finetune_lora meta/L-1B --data JSON", "", {"base_model": "meta/L-1B", "method": "lora"}),
+        ("litgpt finetune_lora meta/L-1B --data JSON", "", {"base_model": "meta/L-1B", "tuning": "lora"}),
         ("litgpt finetune_full meta/L-1B --train.epochs 3", "", {"base_model": "meta/L-1B", "epochs": 3}),
     ],
 )

@@ -35,7 +35,7 @@ def speed(gpu_model: str, **params: Any) -> float:
 
 @pytest.mark.parametrize("gpu_model", GPUS)
 def test_a_small_model_can_be_trained_on_every_gpu(gpu_model: str) -> None:
-    found = recommend(gpu_model, "qwen2.5-0.5b", method="lora")
+    found = recommend(gpu_model, "qwen2.5-0.5b", tuning="lora")
     best = found["options"][0]
     assert best["config"]["gpu_model"] == gpu_model
     assert 100 < best["tokens_per_second"]["value"] < 1e6
@@ -67,14 +67,14 @@ def test_a_small_model_can_be_trained_on_every_gpu(gpu_model: str) -> None:
     ],
 )
 def test_a_7b_model_in_4_bits_is_faster_on_the_better_gpu(slower: str, faster: str) -> None:
-    assert speed(slower, method="qlora") < speed(faster, method="qlora")
+    assert speed(slower, tuning="qlora") < speed(faster, tuning="qlora")
 
 
 def test_nvlink_cut_for_export_slows_sharded_training_down() -> None:
     def eight(gpu_model: str) -> float:
         pool = {"gpu_model": gpu_model, "node_sizes": [8]}
         out = io.StringIO()
-        request = {"model": "qwen2.5-7b", "params": {"method": "full", "number_gpus": 8}, "inventory": [pool]}
+        request = {"model": "qwen2.5-7b", "params": {"tuning": "full", "number_gpus": 8}, "inventory": [pool]}
         call_command("recommend", json=json.dumps(request), stdout=out)
         return float(json.loads(out.getvalue())["options"][0]["tokens_per_second"]["value"])
 

@@ -96,7 +96,7 @@ def test_too_large_a_micro_batch_is_made_smaller_and_the_effective_batch_kept() 
         per_device_batch_size=32,
         gradient_accumulation_steps=1,
         tokens_per_sample=4096,
-        method="lora",
+        tuning="lora",
     )
     assert not found.fits
     assert set(found.changes) <= {"per_device_batch_size", "gradient_accumulation_steps"}
@@ -106,13 +106,13 @@ def test_too_large_a_micro_batch_is_made_smaller_and_the_effective_batch_kept() 
 
 
 def test_full_training_that_no_single_gpu_holds_gets_more_gpus() -> None:
-    found = check(gpu_model="L40S", number_gpus=1, method="full")
+    found = check(gpu_model="L40S", number_gpus=1, tuning="full")
     assert found.changes["number_gpus"][0] == 1
     assert found.changes["number_gpus"][1] > 1
-    assert "method" not in found.changes
+    assert "tuning" not in found.changes
 
 
 def test_what_no_change_makes_fit_says_so() -> None:
-    found = check("llama3.1-405b", method="full", gpu_model="L40S")
+    found = check("llama3.1-405b", tuning="full", gpu_model="L40S")
     assert not found.fits
     assert "No single change" in found.reason

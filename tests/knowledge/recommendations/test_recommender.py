@@ -74,7 +74,7 @@ def test_options_are_one_a_bundle_and_keep_the_effective_batch() -> None:
 FIXED = st.fixed_dictionaries(
     {},
     optional={
-        "method": st.sampled_from(["full", "lora"]),
+        "tuning": st.sampled_from(["full", "lora"]),
         "tokens_per_sample": st.sampled_from([64, 512, 2048]),
         "per_device_batch_size": st.sampled_from([1, 2, 3, 8]),
         "gradient_accumulation_steps": st.sampled_from([1, 3, 4]),
@@ -119,33 +119,33 @@ def test_cheapest_costs_no_more_and_fastest_takes_no_longer() -> None:
 def test_qlora_is_chosen_where_lora_fits_no_gpu() -> None:
     small = Inventory(pools=(GpuPool(gpu_model="L4", node_sizes=(1,), memory_bytes=15 * GIB),))
     found = ask(inventory=small)
-    assert found.bound["method"] == "qlora"
+    assert found.bound["tuning"] == "qlora"
     assert found.bound["quantization"] == "bnb-4bit"
     assert found.best.config.gpu_model == "L4"
 
 
-def test_a_method_that_no_node_can_train_is_never_proposed_and_the_remedy_is_named() -> None:
+def test_a_tuning_that_no_node_can_train_is_never_proposed_and_the_remedy_is_named() -> None:
     why = "gpu-1: bitsandbytes is missing, install requirements/gpu.lock on it"
     small = GpuPool(
         gpu_model="L4", node_sizes=(1,), memory_bytes=15 * GIB, cannot_train={"qlora": Unsupported(why=why)}
     )
     found = ask(inventory=Inventory(pools=(small,)))
-    assert (found.bound["method"], found.options) == ("lora", ())
+    assert (found.bound["tuning"], found.options) == ("lora", ())
     assert f"would help, too, but: No registered node can train qlora ({why})." in found.notes[0]
     able = ask(inventory=Inventory(pools=(small, replace(small, price_per_gpu_hour=1.0, cannot_train={}))))
-    assert able.bound["method"] == "qlora"
+    assert able.bound["tuning"] == "qlora"
     assert able.best.cost.value > 0, "the node that can, not the one that costs nothing"
-    fixed = ask(inventory=Inventory(pools=(small, CPU)), method="qlora")
+    fixed = ask(inventory=Inventory(pools=(small, CPU)), tuning="qlora")
     assert fixed.options == ()
     assert fixed.notes[0].startswith(
         f"No registered node can train qlora ({why}; CPU slots: 4-bit training needs a GPU)."
     )
 
 
-def test_nodes_that_lack_one_method_share_jobs_of_the_others() -> None:
+def test_nodes_that_lack_one_tuning_share_jobs_of_the_others() -> None:
     lack = Unsupported(why="gpu-1: bitsandbytes is missing", others=(4,))
     both = Inventory(pools=(replace(A100, cannot_train={"qlora": lack}),), max_nodes=2)
-    lora, qlora = (ask(inventory=both, method=way, effective_batch_size=16) for way in ("lora", "qlora"))
+    lora, qlora = (ask(inventory=both, tuning=way, effective_batch_size=16) for way in ("lora", "qlora"))
     assert "A100-SXM4-80GB:2x8" in {option.key for option in lora.options}
     assert {option.key for option in qlora.options} == {f"A100-SXM4-80GB:1x{gpus}" for gpus in (1, 2, 4)}
 
@@ -156,7 +156,7 @@ def test_gpus_without_bfloat16_train_in_float16() -> None:
 
 
 def test_full_fine_tuning_is_given_room_for_weights_and_moments_in_float32() -> None:
-    best = ask(method="full", precision="bfloat16").best
+    best = ask(tuning="full", precision="bfloat16").best
     assert best is not None
     assert best.peak_memory_bytes.value * best.config.number_gpus > 16 * 8.03e9
 
@@ -234,9 +234,9 @@ def test_a_model_of_which_only_the_size_is_known_is_predicted_with_wider_interva
 def test_a_peak_of_what_probably_runs_is_within_its_gpu() -> None:
     asked = 0
     for model in (LLAMA, "Qwen/Qwen2.5-32B", "google/gemma-2-9b"):
-        for method in ("lora", "full"):
+        for tuning in ("lora", "full"):
             for tokens in (2048, 8192):
-                for option in ask(model, method=method, tokens_per_sample=tokens).options:
+                for option in ask(model, tuning=tuning, tokens_per_sample=tokens).options:
                     asked += 1
                     peak, capacity = option.peak_memory_bytes, option.gpu_memory_bytes
                     assert option.p_valid < 0.5 or max(peak.value, peak.high) <= capacity

@@ -1,6 +1,6 @@
 """Recommendations where nothing is likely to fit.
 
-4 bits are chosen if the user chose no method, else the configuration that most probably runs.
+4 bits are chosen if the user chose no tuning, else the configuration that most probably runs.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def ask(*pools: GpuPool, **fixed: Any) -> Recommendation:
 
 def test_where_lora_fits_no_gpu_as_it_can_run_4_bits_are_chosen_and_the_reason_says_so() -> None:
     found = ask(VOLTA)
-    assert found.bound["method"] == "qlora"
-    assert found.chosen["method"].by == "recommended"
-    assert found.chosen["method"].reason == "LoRA fits on no GPU here; 4-bit weights need less memory."
+    assert found.bound["tuning"] == "qlora"
+    assert found.chosen["tuning"].by == "recommended"
+    assert found.chosen["tuning"].reason == "LoRA fits on no GPU here; 4-bit weights need less memory."
     assert found.best is not None
     assert found.best.p_valid >= 0.9
 
@@ -42,19 +42,19 @@ def test_what_is_recommended_passes_its_own_check() -> None:
     assert check.fits
 
 
-def test_a_method_that_the_user_chose_stays() -> None:
-    found = ask(VOLTA, method="lora")
-    assert found.bound["method"] == "lora"
+def test_a_tuning_that_the_user_chose_stays() -> None:
+    found = ask(VOLTA, tuning="lora")
+    assert found.bound["tuning"] == "lora"
     assert found.options == ()
 
 
 def test_where_4_bits_help_nobody_lora_stays() -> None:
-    assert ask(CPU).bound["method"] == "lora"
+    assert ask(CPU).bound["tuning"] == "lora"
 
 
 def test_a_risk_is_told_that_4_bits_avoid() -> None:
     request = Request(LLAMA, None, {}, DATA, Inventory(pools=(VOLTA,)), CATALOGUE)
-    lora = choose_submit_values(request)["method"]
+    lora = choose_submit_values(request)["tuning"]
     options: list[Option] = [replace(option, p_valid=0.17) for option in ask(VOLTA).options]
     known = replace(request, model=CATALOGUE.model(LLAMA))
     instead = four_bits_instead(known, lora, options)
@@ -65,11 +65,11 @@ def test_a_risk_is_told_that_4_bits_avoid() -> None:
 
 def test_of_risks_the_likeliest_of_each_bundle_is_offered_and_not_the_fastest() -> None:
     small = GpuPool(gpu_model="L40S", node_sizes=(2,), memory_bytes=int(17.8 * GIB))
-    found = ask(small, method="lora", sharding="ddp", number_gpus=2)
+    found = ask(small, tuning="lora", sharding="ddp", number_gpus=2)
     assert found.best is not None
     assert 0.05 < found.best.p_valid < 0.9
     for free in ({}, {"gradient_checkpointing": True}, {"per_device_batch_size": 1}):
-        other = ask(small, method="lora", sharding="ddp", number_gpus=2, effective_batch_size=8, **free).best
+        other = ask(small, tuning="lora", sharding="ddp", number_gpus=2, effective_batch_size=8, **free).best
         assert other is None or other.p_valid <= found.best.p_valid
     assert found.best.config.per_device_batch_size == 1
     assert found.best.config.gradient_checkpointing

@@ -21,7 +21,7 @@ HUGE = "llama3.1-405b"
 BIG = "llama3.1-70b"
 SHORTER = "samples of at most 32,768 tokens or a node with 1 × H200-SXM5-141GB"
 H200 = "H200-SXM5-141GB"
-METHODS = "the method lora, the method qlora"
+TUNINGS = "the tuning lora, the tuning qlora"
 ONE_L40S = replace(L40S, node_sizes=(1,))
 
 
@@ -35,31 +35,31 @@ def said(model: str, pool: GpuPool, max_nodes: int = 1, **fixed: Any) -> str:
 @pytest.mark.parametrize(
     ("model", "pool", "fixed", "remedies"),
     [
-        (HUGE, A100, {"method": "full"}, "a smaller model"),
-        (HUGE, A100, {"method": "qlora"}, "a node with 1 × B300-SXM-288GB"),
-        (LLAMA, CPU, {}, "a node with 1 × L4 by the method lora in bfloat16"),
+        (HUGE, A100, {"tuning": "full"}, "a smaller model"),
+        (HUGE, A100, {"tuning": "qlora"}, "a node with 1 × B300-SXM-288GB"),
+        (LLAMA, CPU, {}, "a node with 1 × L4 by the tuning lora in bfloat16"),
         (
             BIG,
             CPU,
             {"tokens_per_sample": 64},
-            "a node with 1 × L40S by the method qlora in bfloat16",
+            "a node with 1 × L40S by the tuning qlora in bfloat16",
         ),
-        (BIG, A100, {"method": "full"}, f"{METHODS} or a node with 8 × B300-SXM-288GB"),
+        (BIG, A100, {"tuning": "full"}, f"{TUNINGS} or a node with 8 × B300-SXM-288GB"),
         (
             LLAMA,
             A100,
-            {"method": "full", "sharding": "ddp"},
-            f"the sharding left open, {METHODS} or a node with 2 × {H200}",
+            {"tuning": "full", "sharding": "ddp"},
+            f"the sharding left open, {TUNINGS} or a node with 2 × {H200}",
         ),
         (
             LLAMA,
             A100,
-            {"method": "full", "number_gpus": 1},
-            f"the number of GPUs left open, {METHODS} or a node with 1 × {H200}",
+            {"tuning": "full", "number_gpus": 1},
+            f"the number of GPUs left open, {TUNINGS} or a node with 1 × {H200}",
         ),
         (LLAMA, A100, {"per_device_batch_size": 1024}, "the batch size per GPU left open"),
-        (LLAMA, ONE_L40S, {"method": "full"}, f"{METHODS}, a node with 4 × L40S or a node with 1 × {H200}"),
-        (LLAMA, ONE_L40S, {"method": "lora", "tokens_per_sample": 131072}, SHORTER),
+        (LLAMA, ONE_L40S, {"tuning": "full"}, f"{TUNINGS}, a node with 4 × L40S or a node with 1 × {H200}"),
+        (LLAMA, ONE_L40S, {"tuning": "lora", "tokens_per_sample": 131072}, SHORTER),
     ],
 )
 def test_what_is_out_of_reach_comes_with_the_remedies_that_are_left(
@@ -71,7 +71,7 @@ def test_what_is_out_of_reach_comes_with_the_remedies_that_are_left(
 
 
 def test_what_only_physics_takes_for_possible_is_told_so() -> None:
-    fixed = {"method": "lora"}
+    fixed = {"tuning": "lora"}
     request = Request(LLAMA, CATALOGUE.model(LLAMA), fixed, DATA, Inventory(pools=(A100,)), CATALOGUE)
     bound = {
         name: choice.value
@@ -96,4 +96,4 @@ def test_4_bits_are_neither_chosen_nor_a_remedy_for_a_mixture_of_experts() -> No
     note = said("mixtral-8x22b", L40S)
     assert note.startswith("This needs about")
     assert "qlora" not in note
-    assert "experts cannot be stored in 4 bits" in said("mixtral-8x22b", A100, method="qlora")
+    assert "experts cannot be stored in 4 bits" in said("mixtral-8x22b", A100, tuning="qlora")

@@ -220,7 +220,7 @@ def places(first: Side, admin: User) -> dict[str, str]:
     kept = read_upload(owner=first.owner, manifest=script, command="", now=now)
     question = StartQuestion.objects.create(owner=first.owner, request={}, asked_at=now)
     config = Config(
-        model_name="llama3.1-8b", method="full", gpu_model="A100-SXM4-80GB", number_gpus=1,
+        model_name="llama3.1-8b", tuning="full", gpu_model="A100-SXM4-80GB", number_gpus=1,
         tokens_per_sample=512, per_device_batch_size=8,
     )  # fmt: skip
     run = record_log(config=config, tokens_per_second=900.0, keeper=first.owner, now=now)

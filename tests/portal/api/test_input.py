@@ -116,7 +116,7 @@ def test_a_list_names_the_one_that_is_wrong(api: APIClient, body: Body) -> None:
         ("epochs", 1_000_000),
         ("lora_r", 3.0),
         ("lora_r", True),
-        ("method", "magic"),
+        ("tuning", "magic"),
         ("gpu_model", "abacus"),
         ("gradient_checkpointing", 1),
         ("batch", 3),
@@ -267,16 +267,16 @@ def test_whether_a_path_exists_is_nobodys_to_learn(
     assert not Job.objects.exists()
 
 
-NO_4_BITS = "cannot be stored in 4 bits; choose the method lora"
+NO_4_BITS = "cannot be stored in 4 bits; choose the tuning lora"
 NO_POSITION = "gpt2 has 1,024 positions: choose at most 1024 tokens per sample."
 
 
 @pytest.mark.parametrize(
     ("model", "params", "field", "why"),
     [
-        ("mistralai/Mixtral-8x7B-v0.1", {"method": "qlora"}, "params.method", NO_4_BITS),
+        ("mistralai/Mixtral-8x7B-v0.1", {"tuning": "qlora"}, "params.tuning", NO_4_BITS),
         ("mixtral-8x7b", {"quantization": "bnb-4bit"}, "params.quantization", NO_4_BITS),
-        ("tiiuae/falcon-7b", {"method": "qlora"}, "params.method", NO_4_BITS),
+        ("tiiuae/falcon-7b", {"tuning": "qlora"}, "params.tuning", NO_4_BITS),
         ("openai-community/gpt2", {"tokens_per_sample": 1025}, "params.tokens_per_sample", NO_POSITION),
     ],
 )

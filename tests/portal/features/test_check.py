@@ -16,7 +16,7 @@ from tests.harness import world
 
 URL = "/api/recommendations/check/"
 TOO_LARGE = {
-    "method": "lora", "gpu_model": "A100-SXM4-80GB", "number_gpus": 1, "tokens_per_sample": 2048,
+    "tuning": "lora", "gpu_model": "A100-SXM4-80GB", "number_gpus": 1, "tokens_per_sample": 2048,
     "effective_batch_size": 128, "per_device_batch_size": 128,
 }  # fmt: skip
 
@@ -64,16 +64,16 @@ def test_nothing_is_said_where_nothing_was_fixed_or_everything_fits(
     browser: Client, data_file: DatasetFile
 ) -> None:
     query = {"model": "llama3.1-8b", "training_file": data_file.pk}
-    for params in ({}, {"params-method": "lora"}):
+    for params in ({}, {"params-tuning": "lora"}):
         assert "What you fixed" not in browser.get("/jobs/new/advice/", query | params).content.decode()
 
 
 def test_where_no_change_helps_it_is_said(api: APIClient, browser: Client, data_file: DatasetFile) -> None:
-    body = {"model": "llama3.1-405b", "training_file": data_file.pk, "params": {"method": "full"}}
+    body = {"model": "llama3.1-405b", "training_file": data_file.pk, "params": {"tuning": "full"}}
     answer = api.post(URL, body, format="json")
     assert answer.status_code == 200, answer.content
     assert (answer.json()["fits"], answer.json()["option"]) == (False, None)
-    query = {"model": "llama3.1-405b", "training_file": data_file.pk, "params-method": "full"}
+    query = {"model": "llama3.1-405b", "training_file": data_file.pk, "params-tuning": "full"}
     assert "No single change makes it fit" in browser.get("/jobs/new/advice/", query).content.decode()
 
 
@@ -83,7 +83,7 @@ def test_where_no_change_helps_it_is_said(api: APIClient, browser: Client, data_
         ({"model": "llama9"}, "model"),
         ({"model": "some-one/unknown"}, "model"),
         ({"training_file": "file-none"}, "training_file"),
-        ({"params": {"method": "magic"}}, "params.method"),
+        ({"params": {"tuning": "magic"}}, "params.tuning"),
         ({"goal": "fastest"}, "goal"),
     ],
 )

@@ -22,7 +22,7 @@ from tests.harness.chat_server import Reply, chatting
 
 BARS = "".join(f" {n}%|# | {n}/100 [00:{2 * n:02}<03:00, loss={4 - n / 40}]\n" for n in range(20))
 RUN = {
-    "model": "llama3.1-8b", "method": "lora", "gpu_model": "A100-SXM4-80GB", "number_gpus": 1,
+    "model": "llama3.1-8b", "tuning": "lora", "gpu_model": "A100-SXM4-80GB", "number_gpus": 1,
     "tokens_per_sample": 512, "per_device_batch_size": 4, "gradient_accumulation_steps": 2,
 }  # fmt: skip
 RATE = 0.5 * 8 * 512
@@ -119,7 +119,7 @@ def test_an_impossible_speed_stays_unlearnt(api: APIClient, admin_api: APIClient
         (b"\x00\x01" * 50, {}, "file"),
         ("x\n" * 1_000_001, {}, "file"),
         ("nothing of steps", RUN, "file"),
-        (BARS, {"model": "llama3.1-8b"}, "method"),
+        (BARS, {"model": "llama3.1-8b"}, "tuning"),
         (BARS, {**RUN, "number_gpus": 0}, "number_gpus"),
         (BARS, {**RUN, "number_gpus": 30_000, "per_device_batch_size": 40_000}, "per_device_batch_size"),
         (BARS, {**RUN, "gradient_acumulation": 8}, "gradient_acumulation"),

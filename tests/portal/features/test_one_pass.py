@@ -25,7 +25,7 @@ PAGE, REST, CHECK = "/jobs/new/advice/", "/api/recommendations/", "/api/recommen
 ASKED: dict[str, dict[str, object]] = {
     "plain": {},
     "pinned": {"gpu_model": A100, "number_gpus": 2},
-    "impossible": {"method": "full", "effective_batch_size": 64, "per_device_batch_size": 64},
+    "impossible": {"tuning": "full", "effective_batch_size": 64, "per_device_batch_size": 64},
 }
 
 

@@ -42,7 +42,7 @@ CASE: dict[str, Any] = {
         },
         "question": None,
         "complaints": [],
-        "forbidden": ["method"],
+        "forbidden": ["tuning"],
     },
 }
 
@@ -69,6 +69,19 @@ def test_a_case_complains_of_places_that_its_nodes_do_not_give() -> None:
         assert answer_of(reading, setting)["complaints"] == fields
 
 
+def test_what_labels_call_method_is_our_tuning(tmp_path: Path) -> None:
+    named = {"method": {"value": "lora", "origin": "stated"}}
+    gold = {"fields": named, "question": {"field": "method", "or": ["epochs", "method"]},
+            "optional": {"fields": named, "questions": True}, "forbidden": ["method", "seed"]}  # fmt: skip
+    [case] = cases_of(written(tmp_path, {**CASE, "text": "with LoRA", "gold": gold}))
+    ours = {"tuning": named["method"]}
+    assert case["gold"] == {
+        "fields": ours, "question": {"field": "tuning", "or": ["epochs", "tuning"]},
+        "optional": {"fields": ours, "questions": True}, "forbidden": ["tuning", "seed"],
+    }  # fmt: skip
+    assert evaluate([case])["recall"] == 1.0
+
+
 def test_a_wrong_line_is_named(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="line 2 is no case"):
         call_command("evaluate_intents", set=written(tmp_path, CASE, {"id": "a2"}), stdout=StringIO())
@@ -83,7 +96,7 @@ def answers(
 
 def test_wrong_missing_and_needless_values_count_as_the_readme_says() -> None:
     given = answers(
-        ("epochs", 3.0, "stated"), ("model", "microsoft/phi-2", "stated"), ("method", "lora", "inferred")
+        ("epochs", 3.0, "stated"), ("model", "microsoft/phi-2", "stated"), ("tuning", "lora", "inferred")
     )
     found = score([CASE], given)
     assert found["precision"] == found["recall"] == pytest.approx(1 / 3)
@@ -92,10 +105,10 @@ def test_wrong_missing_and_needless_values_count_as_the_readme_says() -> None:
 
 
 def test_an_optional_value_that_is_right_counts_for_neither() -> None:
-    case = {**CASE, "gold": {**CASE["gold"], "optional": {"fields": {"method": {"value": "full"}}}}}
+    case = {**CASE, "gold": {**CASE["gold"], "optional": {"fields": {"tuning": {"value": "full"}}}}}
     rows = [(name, row["value"], "stated") for name, row in CASE["gold"]["fields"].items()]
-    assert score([case], answers(*rows, ("method", "full", "stated")))["exact"] == 1.0
-    assert score([case], answers(*rows, ("method", "lora", "stated")))["precision"] == 0.75
+    assert score([case], answers(*rows, ("tuning", "full", "stated")))["exact"] == 1.0
+    assert score([case], answers(*rows, ("tuning", "lora", "stated")))["precision"] == 0.75
 
 
 def test_a_question_counts_if_each_choice_is_allowed() -> None:

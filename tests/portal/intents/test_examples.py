@@ -21,7 +21,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "qlora on qwen2.5-7b with tickets-2025.jsonl, 2 epochs, context 4k, under 30": {
         "model": "Qwen/Qwen2.5-7B",
         "training_file": "tickets-2025.jsonl",
-        "method": "qlora",
+        "tuning": "qlora",
         "epochs": 2,
         "tokens_per_sample": 4096,
         "budget": 30,
@@ -30,7 +30,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "full fine-tuning, not LoRA, of Qwen/Qwen2.5-0.5B on poems.jsonl, lr 1e-5, as fast as possible": {
         "model": "Qwen/Qwen2.5-0.5B",
         "training_file": "poems.jsonl",
-        "method": "full",
+        "tuning": "full",
         "learning_rate": 1e-5,
         "goal": "fastest",
     },
@@ -53,7 +53,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "model": "Qwen/Qwen2.5-14B-Instruct",
         "training_file": "support-faq.jsonl",
         "validation_file": "poems.jsonl",
-        "method": "lora",
+        "tuning": "lora",
         "lora_r": 64,
         "lora_alpha": 128,
         "learning_rate": 5e-5,

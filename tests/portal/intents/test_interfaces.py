@@ -50,7 +50,7 @@ def test_a_draft_is_what_a_submission_takes(api: APIClient, poems: DatasetFile) 
     answer = api.post("/api/jobs/", found["draft"], format="json")
     assert answer.status_code == 201, answer.content
     job = Job.objects.get()
-    assert (job.name, job.fixed, job.goal) == ("haiku", {"method": "lora", "lora_r": 8}, "deadline")
+    assert (job.name, job.fixed, job.goal) == ("haiku", {"tuning": "lora", "lora_r": 8}, "deadline")
 
 
 def test_complaints_are_those_of_the_ordinary_check(api: APIClient, poems: DatasetFile) -> None:

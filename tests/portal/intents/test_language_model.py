@@ -65,7 +65,7 @@ def test_words_that_it_points_at_are_read_and_marked() -> None:
         row("epochs", 3, "three epochs"),  # words that are not there
         row("epochs", 7, "laps"),
         row("budget", 3000, "everything"),
-        row("method", "full", "everything"),
+        row("tuning", "full", "everything"),
         row("model", "meta-llama/Llama-3.1-70B", "qwen2.5-7b"),  # the readers' word stands
         row("training_file", "support-faq.jsonl", "poems.jsonl"),
         row("deadline_at", "2026-03-11T18:00:00+01:00", "laps"),

@@ -85,7 +85,7 @@ def test_a_sentence_of_which_all_was_cleared_is_counted_and_not_kept(
     browser: Client, api: APIClient, person: User, poems: DatasetFile
 ) -> None:
     other = world.data_file(person, rows=30)
-    empty = {"params-lora_r": "", "params-max_steps": "", "params-method": "", "name": ""}
+    empty = {"params-lora_r": "", "params-max_steps": "", "params-tuning": "", "name": ""}
     job = submitted(browser, **empty, read_fields="params-lora_r,name", training_file=other.pk)
     assert not JobReading.objects.exists()
     assert api.get(f"/api/jobs/{job.pk}/").json()["read"] is None

@@ -19,7 +19,7 @@ from scheduler.selectors.analysis.period import Period
 from tests.harness import world
 
 CONFIG = Config(
-    model_name="builtin/tiny-llama", method="lora", gpu_model="cpu", number_gpus=1, tokens_per_sample=128,
+    model_name="builtin/tiny-llama", tuning="lora", gpu_model="cpu", number_gpus=1, tokens_per_sample=128,
     per_device_batch_size=1,
 )  # fmt: skip
 

@@ -37,7 +37,7 @@ def owner() -> User:
 
 @pytest.fixture
 def job(owner: User) -> Job:
-    fixed = {"max_steps": 2000, "method": "lora"}
+    fixed = {"max_steps": 2000, "tuning": "lora"}
     return world.job(owner, model="llama3.2-1b", params=fixed, goal="fastest")
 
 
@@ -101,7 +101,7 @@ def test_what_is_learnt_may_change_before_the_first_attempt_only(api: APIClient,
     ("asked", "field", "remedy"),
     [
         ({"params": {"number_gpus": 0}}, "params.number_gpus", "must be between 1 and"),
-        ({"params": {"gpus": 2}}, "params.gpus", "known are method"),
+        ({"params": {"gpus": 2}}, "params.gpus", "known are tuning"),
         ({"params": {"gpu_model": "A1000"}}, "params.gpu_model", "A1000"),
         ({"deadline_at": "2020-01-01T00:00:00Z"}, "deadline_at", "must lie in the future"),
         ({"goal": "budget"}, "budget", "is needed for the goal budget"),

@@ -42,7 +42,7 @@ def ask(
     owner: User, *, on: str = FAST, steps: int = 2000, goal: str = "fastest", batch: int = 8, **values: Any
 ) -> Job:
     """A job that is fixed to a GPU model, or to none; with small batches all GPUs wait for their hosts."""
-    fixed = {"max_steps": steps, "method": "lora", "effective_batch_size": batch}
+    fixed = {"max_steps": steps, "tuning": "lora", "effective_batch_size": batch}
     fixed |= {"gpu_model": on} if on else {}
     return world.job(owner, model="llama3.2-1b", params=fixed, goal=goal, **values)
 

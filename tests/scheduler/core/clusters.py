@@ -44,7 +44,7 @@ def option(
     model: str = "A100", gpus: int = 1, nodes: int = 1, duration_s: float = 100.0, rate: float = 1000.0
 ) -> Option:
     config = Config(
-        model_name="m", method="lora", gpu_model=model, number_gpus=gpus, number_nodes=nodes,
+        model_name="m", tuning="lora", gpu_model=model, number_gpus=gpus, number_nodes=nodes,
         tokens_per_sample=512, per_device_batch_size=1,
     )  # fmt: skip
     return Option(
@@ -54,8 +54,8 @@ def option(
 
 
 def by_qlora(of: Option) -> Option:
-    """The option with a method that not every node can train."""
-    return replace(of, config=replace(of.config, method="qlora", quantization="bnb-4bit"))
+    """The option with a tuning that not every node can train."""
+    return replace(of, config=replace(of.config, tuning="qlora", quantization="bnb-4bit"))
 
 
 def job(name: str, *options: Option, at: float = 0.0, goal: Goal = Goal.FASTEST, **more: Any) -> JobInfo:

@@ -86,14 +86,14 @@ def no_gpu_has_two_holders_and_gangs_stay_whole(name: str, state: ClusterState, 
     given_away = Counter(gpu for action in grants for gpu in action.gpus)
     free = available(state, plan)
     jobs = {job.id: job for job in state.jobs}
-    lacks = {(node.id, method) for node in state.nodes for method in node.cannot_train}
+    lacks = {(node.id, tuning) for node in state.nodes for tuning in node.cannot_train}
     assert set(given_away) <= set(free)
     assert max(given_away.values(), default=1) == 1
     for action in grants:
         assert len(action.gpus) == action.option.gpus
         assert {free[gpu] for gpu in action.gpus} == {action.option.gpu_model}
         assert action.option in jobs[action.job].options
-        assert not lacks & {(node, action.option.config.method) for node, _ in action.gpus}
+        assert not lacks & {(node, action.option.config.tuning) for node, _ in action.gpus}
         assert jobs[action.job].only_node in (None, *{node for node, _ in action.gpus})
         assert not jobs[action.job].avoids & {node for node, _ in action.gpus}
         if name not in BASELINES:

@@ -1,6 +1,6 @@
 """Policies that divide a cluster.
 
-A job counts on the GPUs that can train by its method, and on no others.
+A job counts on the GPUs that can train by its tuning, and on no others.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tests.scheduler.core.clusters import by_qlora, decide, job, node, option, r
 
 DIVIDING = ("sia", "pollux", "gavel")
 LACKS = frozenset({"qlora"})
-UNNAMED = replace(option(gpus=1), config=replace(option(gpus=1).config, method=""))  # as in simulations
+UNNAMED = replace(option(gpus=1), config=replace(option(gpus=1).config, tuning=""))  # as in simulations
 
 
 def cluster(able: int, unable: int) -> list[NodeInfo]:
     return [node("able", able), node("unable", unable, cannot_train=LACKS)]
 
 
-def test_a_method_that_not_all_nodes_can_train_has_a_limit_of_its_own() -> None:
+def test_a_tuning_that_not_all_nodes_can_train_has_a_limit_of_its_own() -> None:
     """Free GPUs and those of the jobs that may be moved count, of ready nodes."""
     holder = running("r", option(gpus=2), ("able", 6), ("able", 7))
     nodes = (*cluster(6, 4), node("away", 8, ready=False))
@@ -37,14 +37,14 @@ def test_a_method_that_not_all_nodes_can_train_has_a_limit_of_its_own() -> None:
     assert not supply.has(qlora)
 
 
-def test_an_option_without_a_method_counts_once() -> None:
+def test_an_option_without_a_tuning_counts_once() -> None:
     supply = Capacity({("A100", ""): 8})
     supply.take(UNNAMED)
     assert supply.gpus == {("A100", ""): 7}
 
 
 @pytest.mark.parametrize("policy", DIVIDING)
-def test_two_priorities_of_jobs_without_a_method_fill_the_cluster(policy: str) -> None:
+def test_two_priorities_of_jobs_without_a_tuning_fill_the_cluster(policy: str) -> None:
     jobs = [job(f"j{number}", UNNAMED, priority=number % 2) for number in range(8)]
     found = decide(policy, jobs, [node("n", 8)])
     assert all(isinstance(found[one.id], Start) for one in jobs)
@@ -69,7 +69,7 @@ def test_jobs_that_can_run_anywhere_leave_room_for_those_that_cannot(policy: str
 
 @pytest.mark.parametrize("policy", ["sia", "pollux"])
 def test_jobs_share_the_gpus_that_they_can_use_instead_of_some_taking_all(policy: str) -> None:
-    """Jobs share the GPUs that can train by their method.
+    """Jobs share the GPUs that can train by their tuning.
 
     Only four GPUs can train by qlora. With all twelve counted, each job would be wished two, and
     one would get none.
@@ -94,7 +94,7 @@ def test_gavel_normalises_by_the_share_that_a_job_could_have() -> None:
 def test_pollux_compares_with_a_fair_share_of_what_a_job_can_use() -> None:
     """Pollux compares with a fair share of the GPUs that a job can use.
 
-    A running job stays on its one GPU rather than move to four that cannot train by its method.
+    A running job stays on its one GPU rather than move to four that cannot train by its tuning.
     """
     small, large = by_qlora(option(gpus=1, rate=10)), by_qlora(option(gpus=4, rate=40))
     holder = replace(running("old", small, ("able", 0)), options=(large, small))

@@ -46,7 +46,7 @@ def a_node(name: str, *, price: float = 0.0, memory_gib: int = 80) -> FakeNode:
 
 
 def ask(owner: User, **values: Any) -> Job:
-    params = {"max_steps": 2000, "method": "lora", **values.pop("params", {})}
+    params = {"max_steps": 2000, "tuning": "lora", **values.pop("params", {})}
     return world.job(owner, model=values.pop("model", "llama3.2-1b"), params=params, **values)
 
 
@@ -140,10 +140,10 @@ def test_a_price_that_rises_before_the_start_is_seen(owner: User, cheap: FakeNod
 def test_a_large_job_runs_on_the_larger_of_two_nodes_with_one_gpu_model(owner: User) -> None:
     a_node("small", memory_gib=16)
     a_node("large", memory_gib=80)
-    job = ask(owner, model="llama3.1-8b", params={"method": "lora"})
+    job = ask(owner, model="llama3.1-8b", params={"tuning": "lora"})
     assert job.options
     assert placed_on(job) == "large"
-    other = ask(owner, model="llama3.1-8b", params={"method": "lora"})
+    other = ask(owner, model="llama3.1-8b", params={"tuning": "lora"})
     assert placed_on(other) is None
 
 
@@ -156,7 +156,7 @@ def test_a_small_job_may_run_on_either(owner: User) -> None:
 def test_a_job_out_of_memory_does_not_fail_while_the_larger_node_is_away(owner: User) -> None:
     a_node("small", memory_gib=16)
     a_node("large", memory_gib=80)
-    job = ask(owner, model="llama3.1-8b", params={"method": "lora"})
+    job = ask(owner, model="llama3.1-8b", params={"tuning": "lora"})
     Node.objects.filter(name="large").update(state="lost")
     Job.objects.update(less_memory_than=60 * GIB, options=[], options_for="others")
     refreshed(job)

@@ -24,7 +24,7 @@ def test_a_job_runs_from_submission_to_one_execution(node: FakeNode) -> None:
     order = node.take_up()
     assert world.state_of(job) == JobState.STARTING
     assert order.spec is not None
-    assert order.spec.params["method"] == "lora"
+    assert order.spec.params["tuning"] == "lora"
     assert order.spec.params["per_device_batch_size"] >= 1
     assert b"".join(node.fetch(order, "train.jsonl").streaming_content) == world.training_lines()
     node.run(order, step(1), step(2, loss=1.8))

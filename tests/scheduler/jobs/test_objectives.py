@@ -32,7 +32,7 @@ def owner() -> User:
 
 def ask(owner: User, **values: Any) -> Job:
     """A job whose batches are large enough for the GPU to matter more than its host."""
-    params = {"max_steps": 2000, "method": "lora", "effective_batch_size": 256}
+    params = {"max_steps": 2000, "tuning": "lora", "effective_batch_size": 256}
     return world.job(owner, model="llama3.2-1b", params=params, **values)
 
 

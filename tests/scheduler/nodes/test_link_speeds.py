@@ -95,7 +95,7 @@ def test_jobs_are_promised_what_the_node_measured() -> None:
 
 
 def two_gpus() -> dict[str, float]:
-    job = world.job(model="smollm2-135m", params={"method": "full", "number_gpus": 2, "gpu_model": "L40S"})
+    job = world.job(model="smollm2-135m", params={"tuning": "full", "number_gpus": 2, "gpu_model": "L40S"})
     (option,) = {option["config"]["number_gpus"]: option for option in job.options}.values()
     found: dict[str, float] = option["by_level"]
     return found

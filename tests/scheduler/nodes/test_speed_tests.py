@@ -25,7 +25,7 @@ from tests.harness.fake_node import FakeNode, facts
 pytestmark = pytest.mark.django_db
 
 PARAMS = {
-    "method": "lora",
+    "tuning": "lora",
     "quantization": "none",
     "precision": "float32",
     "tokens_per_sample": 512,
@@ -133,7 +133,7 @@ def test_the_same_machine_under_another_identity_counts_once() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"model": "llama3.1-8b"}, {"params": {**PARAMS, "method": "guess"}}, {"params": {"method": "lora"}}],
+    [{"model": "llama3.1-8b"}, {"params": {**PARAMS, "tuning": "guess"}}, {"params": {"tuning": "lora"}}],
 )
 def test_a_test_that_this_portal_does_not_know_is_told_and_not_learnt_from(wrong: dict[str, Any]) -> None:
     joined(speed_test(**wrong))

@@ -151,7 +151,7 @@ def test_no_tensor_holds_more_logits_than_allowed(monkeypatch: pytest.MonkeyPatc
 def test_two_processes_compute_in_chunks_what_one_does_at_once(
     run: Run, sharding: str, monkeypatch: pytest.MonkeyPatch
 ):
-    run.params |= {"method": "full", "lora_r": None, "lora_alpha": None, "learning_rate": 1e-3}
+    run.params |= {"tuning": "full", "lora_r": None, "lora_alpha": None, "learning_rate": 1e-3}
     run.params |= {"gradient_checkpointing": True, "gradient_accumulation_steps": 2, "max_steps": 3}
     validation = [{"prompt": "What follows six?\n", "completion": "After six comes SIX."}]
     alone = Run(run.path.with_name("alone"), run.models_dir, {**run.params})

@@ -18,11 +18,11 @@ from trainer.checkpoint import digest, newest
 pytestmark = pytest.mark.torch
 
 
-@pytest.mark.parametrize("method", ["lora", "full"])
+@pytest.mark.parametrize("tuning", ["lora", "full"])
 @pytest.mark.parametrize("model", ["builtin/tiny-llama", "builtin/tiny-qwen"])
-def test_the_loss_falls(run: Run, method: str, model: str):
+def test_the_loss_falls(run: Run, tuning: str, model: str):
     run.model = model
-    run.params.update(method=method, max_steps=12)
+    run.params.update(tuning=tuning, max_steps=12)
     result = run.write().train()
     assert result["outcome"] == "succeeded", result["reason"]
     assert result["final_loss"] < 0.8 * result["first_loss"]
@@ -89,7 +89,7 @@ def test_the_full_model_loads_and_has_learnt(run: Run):
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    run.params.update(method="full", precision="bfloat16", max_steps=60, learning_rate=0.003)
+    run.params.update(tuning="full", precision="bfloat16", max_steps=60, learning_rate=0.003)
     run.write(rows=ROWS[:4]).train()
     model = AutoModelForCausalLM.from_pretrained(run.path / "output")
     tokenizer = AutoTokenizer.from_pretrained(run.path / "output")

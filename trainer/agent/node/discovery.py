@@ -80,7 +80,7 @@ def discover(
 
 
 def cannot_train(software: Mapping[str, str], *, has_gpus: bool) -> dict[str, str]:
-    """Return the methods that trainings here would fail with, and why.
+    """Return the tunings that trainings here would fail with, and why.
 
     software: versions by package.
     """

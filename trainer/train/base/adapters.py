@@ -28,7 +28,7 @@ def four_bit(dtype: torch.dtype) -> Any:
     """How transformers stores linear layers: NF4 with double quantisation."""
     if importlib.util.find_spec("bitsandbytes") is None:
         raise TrainError(
-            "The method qlora needs the package bitsandbytes on this node; install it or choose lora."
+            "The tuning qlora needs the package bitsandbytes on this node; install it or choose lora."
         )
     from transformers import BitsAndBytesConfig
 
@@ -65,7 +65,7 @@ def with_adapter(model: Any, order: TrainingSpec, reach: Reach | None) -> Any:
         adapted = adapt(model, config)
     except ValueError as wrong:  # of architectures that are no transformers, as Mamba
         raise TrainError(
-            f"LoRA does not fit {order.spec.model}; choose the method full. ({wrong})"
+            f"LoRA does not fit {order.spec.model}; choose the tuning full. ({wrong})"
         ) from wrong
     adapted.peft_config["default"].base_model_name_or_path = order.spec.model
     return adapted

@@ -1,4 +1,4 @@
-"""The base model and its tokenizer, prepared for the method.
+"""The base model and its tokenizer, prepared for the tuning.
 
 Code from a model's repository never runs (`trust_remote_code` stays off) and weights come from
 safetensors only.
@@ -156,7 +156,7 @@ def _own(source: str, tokenizer: Any, order: TrainingSpec, world: World) -> Load
     dtype = _stored_dtype(order)
     if not random_weights.is_random(order):
         model = _pretrained(source, order, dtype, world.device)
-    elif order.settings.method != "qlora":
+    elif order.settings.tuning != "qlora":
         model = random_weights.build(source, order, world.device, dtype)
     else:  # quantising happens while weights are loaded
         if world.first_here:
@@ -208,13 +208,13 @@ def _stored_dtype(order: TrainingSpec) -> torch.dtype:
     Weights that learn are float32, and autocast computes in the chosen precision.
     """
     dtype: torch.dtype = getattr(torch, order.settings.precision)
-    return torch.float32 if order.settings.method == "full" else dtype
+    return torch.float32 if order.settings.tuning == "full" else dtype
 
 
 def _pretrained(source: str, order: TrainingSpec, dtype: torch.dtype, device: torch.device) -> Any:
     from transformers import AutoModelForCausalLM
 
-    quantized = {"quantization_config": four_bit(dtype)} if order.settings.method == "qlora" else {}
+    quantized = {"quantization_config": four_bit(dtype)} if order.settings.tuning == "qlora" else {}
     model, found = AutoModelForCausalLM.from_pretrained(
         source,
         dtype=dtype,
@@ -238,7 +238,7 @@ def _probed(model: Any, tokenizer: Any, order: TrainingSpec) -> Reach:
 def _prepared(model: Any, order: TrainingSpec, reach: Reach | None) -> Any:
     """reach: None where text reaches all of the model."""
     torch.manual_seed(order.settings.seed)  # adapters start equal in every process
-    if order.settings.method != "full":
+    if order.settings.tuning != "full":
         model = with_adapter(model, order, reach)
     elif reach is not None:
         for name, weight in model.named_parameters():

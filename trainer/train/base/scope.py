@@ -19,8 +19,8 @@ _NAMED = 12  # parts in a sentence
 def scope(model: Any, order: TrainingSpec, reach: Reach | None) -> tuple[str, ...]:
     """A sentence each, of a model that has no adapter yet."""
     whole = _parameters(model)
-    method = order.settings.method
-    if method == "full":
+    tuning = order.settings.tuning
+    if tuning == "full":
         notes = ["All weights that text reaches learn."]
     else:
         layers: dict[LeftOut | None, list[str]] = {None: []}
@@ -37,7 +37,7 @@ def scope(model: Any, order: TrainingSpec, reach: Reach | None) -> tuple[str, ..
         routed = sum(map(_parameters, _experts(model)))
         if routed:
             notes.append(f"Experts and their routers are not adapted ({routed / whole:.0%} of the weights).")
-    if method == "qlora":
+    if tuning == "qlora":
         stored = sum(size(weight) for weight in model.parameters() if hasattr(weight, "quant_state"))
         notes.append(f"{stored / whole:.0%} of the weights are stored in 4 bits.")
     picked = keys_picked(model.config.to_dict())

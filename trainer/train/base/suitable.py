@@ -32,7 +32,7 @@ def check_kind(order: TrainingSpec, config: Any) -> None:
         )
     experts = number_of_experts(config.to_dict())
     why = why_not_four_bits(order.spec.model, config.model_type, experts)
-    if order.settings.method == "qlora" and why:
+    if order.settings.tuning == "qlora" and why:
         raise TrainError(why)
 
 
@@ -69,24 +69,24 @@ def check_complete(order: TrainingSpec, model: Any, missing: Collection[str]) ->
 
 
 def check_stored(order: TrainingSpec, model: Any, reach: Reach | None) -> None:
-    """Raise TrainError where the stored weights do not suit the method.
+    """Raise TrainError where the stored weights do not suit the tuning.
 
     That is where weights that are to learn are quantised already, or where layers that are to
     be in 4 bits are not.
     """
-    whole = order.settings.method == "full" or order.settings.sharding == "fsdp"
+    whole = order.settings.tuning == "full" or order.settings.sharding == "fsdp"
     if whole and not all(map(torch.is_floating_point, model.parameters())):
         raise TrainError(
             f"The files of {order.spec.model} hold quantised weights: full fine-tuning cannot train them"
-            " nor fsdp cut them. Choose the method lora without fsdp, or the model unquantised."
+            " nor fsdp cut them. Choose the tuning lora without fsdp, or the model unquantised."
         )
-    if order.settings.method != "qlora":
+    if order.settings.tuning != "qlora":
         return
     weights = [model.get_submodule(name).weight for name in targets(model, reach)]
     left = sum(weight.numel() for weight in weights if not hasattr(weight, "quant_state"))
     if left > sum(map(size, weights)) / 2:
         raise TrainError(
-            f"The layers of {order.spec.model} cannot be stored in 4 bits; choose the method lora."
+            f"The layers of {order.spec.model} cannot be stored in 4 bits; choose the tuning lora."
         )
 
 

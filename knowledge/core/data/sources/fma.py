@@ -53,23 +53,23 @@ def _row(cells: Cells) -> Measurement:
 def _config(cells: Cells) -> Config:
     kernels = cells.text("framework_config") or "none"
     gpus = cells.count("num_gpus")
-    method = _method(kernels, cells.text("peft_method"))
+    tuning = _tuning(kernels, cells.text("peft_method"))
     degree = re.search(r"ep(\d+)", kernels)
     return Config(
         model_name=cells.model("model_name_or_path"),
-        method=method,
+        tuning=tuning,
         gpu_model=cells.gpu("gpu_model"),
         number_gpus=gpus,
         tokens_per_sample=2048 if "santacoder" in cells.need("model_name_or_path") else LIMIT,
         per_device_batch_size=cells.count("per_device_train_batch_size"),
         gradient_accumulation_steps=cells.whole("gradient_accumulation_steps", 1) or _accumulation(cells),
         precision=_precision(cells),
-        quantization={"qlora": "bnb-4bit", "gptq-lora": "gptq-4bit"}.get(method, "none"),
+        quantization={"qlora": "bnb-4bit", "gptq-lora": "gptq-4bit"}.get(tuning, "none"),
         lora_r=cells.whole("r", 1),
         lora_alpha=cells.whole("lora_alpha", 1),
         target_modules=adapted_layers.placement(cells.text("target_modules") or ""),
-        optimizer_state=_optimizer(cells, method, gpus),
-        unquantized_float32=kernels == "baseline-peft-bnb" and gpus == 1 if method == "qlora" else None,
+        optimizer_state=_optimizer(cells, tuning, gpus),
+        unquantized_float32=kernels == "baseline-peft-bnb" and gpus == 1 if tuning == "qlora" else None,
         flash_attention=True,
         gradient_checkpointing=True,
         fast_kernels="foak" in kernels,
@@ -83,13 +83,13 @@ def _config(cells: Cells) -> Config:
     )
 
 
-def _optimizer(cells: Cells, method: str, gpus: int) -> str | None:
+def _optimizer(cells: Cells, tuning: str, gpus: int) -> str | None:
     """Return which states the optimiser keeps of all weights.
 
     The source's configuration of Accelerate has no mixed precision (`scripts/benchmarks/accelerate.yaml`), so
     states are as wide as the weights; where a run asks for it, Accelerate makes float32 of what FSDP shards.
     """
-    if method != "full" or _precision(cells) not in ("bfloat16", "float16"):
+    if tuning != "full" or _precision(cells) not in ("bfloat16", "float16"):
         return None
     mixed = cells.flag("bf16") or cells.flag("fp16")
     return "adamw-fp32" if mixed and gpus > 1 else "adamw-bf16"
@@ -128,7 +128,7 @@ def _is_short(cells: Cells) -> bool:
     return "santacoder" not in cells.need("model_name_or_path") and ("orca" in source or "moe" in source)
 
 
-def _method(kernels: str, peft: str | None) -> str:
+def _tuning(kernels: str, peft: str | None) -> str:
     if "autogptq" in kernels:
         return "gptq-lora"
     if "bnb" in kernels:

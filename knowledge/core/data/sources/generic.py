@@ -42,7 +42,7 @@ OUTCOMES = (
     "learn_validity",
     "flag_reason",
 )
-COLUMNS = (*(field.name for field in fields(Config)), *OUTCOMES)
+COLUMNS = (*(config_space.column_of(field.name) for field in fields(Config)), *OUTCOMES)
 FORMULA = ("=", "+", "-", "@")  # cells that a spreadsheet would execute
 
 
@@ -63,7 +63,8 @@ def lines(rows: Iterable[Measurement]) -> Iterator[str]:
     """
     yield _line(COLUMNS)
     for row in rows:
-        values = {**asdict(row.config), **{name: getattr(row, name) for name in OUTCOMES}}
+        stated = {config_space.column_of(name): value for name, value in asdict(row.config).items()}
+        values = {**stated, **{name: getattr(row, name) for name in OUTCOMES}}
         yield _line(_cell(values[name]) for name in COLUMNS)
 
 
@@ -107,7 +108,7 @@ def _plain(cells: Cells, column: str) -> str | None:
 _OTHERS = {name: config_space.PARAMS[name] for name in config_space.OTHER_SETTINGS}
 _LOW = {"per_device_batch_size": 0, "expert_parallel": 0}
 _CHOICES = {
-    "method": config_space.METHODS,
+    "tuning": config_space.TUNINGS,
     "precision": config_space.PRECISIONS,
     **{name: param.choices for name, param in _OTHERS.items() if param.choices},
 }
@@ -144,8 +145,7 @@ _READERS = {name: _reader(name, kind) for name, kind in get_type_hints(Config).i
 
 
 def _config(cells: Cells) -> Config:
-    values = {name: read_cell(cells, name) for name, read_cell in _READERS.items()}
-    for name in REQUIRED[:-1]:
-        if values[name] is None:
-            cells.need(name)
+    values = {name: read_cell(cells, config_space.column_of(name)) for name, read_cell in _READERS.items()}
+    for column in REQUIRED[:-1]:
+        cells.need(column)
     return Config(**{name: value for name, value in values.items() if value is not None})

@@ -29,7 +29,7 @@ REQUIRED = (
 )
 TOO_FAST = "this protocol's Mistral rows are about four times faster than the same runs elsewhere"
 NETWORKS = {True: "roce", False: "tcp", None: None}
-METHODS = ("full", "lora", "gptq-lora", "qlora", "prompt-tuning")
+TUNINGS = ("full", "lora", "gptq-lora", "qlora", "prompt-tuning")
 PAGED_VERSION, USUAL_ACCUMULATION = "2.7.1", 4
 HALF, IN_16_BITS = ("bfloat16", "float16"), "adamw-bf16"
 
@@ -76,10 +76,10 @@ def _of_programs(share: float, cells: Cells, config: Config) -> float:
 
 def _config(cells: Cells, batch: int, protocol: str | None) -> Config:
     gpus, nodes = cells.count("number_gpus"), cells.whole("number_nodes", 1) or 1
-    method = cells.one_of("method", METHODS)
+    tuning = cells.one_of("method", TUNINGS)
     return Config(
         model_name=cells.model("model_name"),
-        method=method,
+        tuning=tuning,
         gpu_model=cells.gpu("gpu_model"),
         number_gpus=gpus,
         number_nodes=nodes,
@@ -87,12 +87,12 @@ def _config(cells: Cells, batch: int, protocol: str | None) -> Config:
         per_device_batch_size=batch // gpus if batch % gpus == 0 else 0,
         gradient_accumulation_steps=_accumulation(cells),
         precision=cells.text("torch_dtype"),
-        quantization="gptq-4bit" if method == "gptq-lora" else "none",
+        quantization="gptq-4bit" if tuning == "gptq-lora" else "none",
         flash_attention=True,
         gradient_checkpointing=True,
         reentrant_checkpointing=_reentrant(cells),
         fast_kernels=_fast_kernels(cells),
-        optimizer_state=_optimizer(cells, method),
+        optimizer_state=_optimizer(cells, tuning),
         padding_free=False,
         expert_parallel=cells.whole("fast_moe"),
         sharding=_sharding(cells, gpus, nodes),
@@ -168,7 +168,7 @@ def _is_paged(cells: Cells) -> bool:
     return stated == "paged_adamw_32bit" or (stated is None and _version(cells) == PAGED_VERSION)
 
 
-def _optimizer(cells: Cells, method: str) -> str | None:
+def _optimizer(cells: Cells, tuning: str) -> str | None:
     """Return which states the optimiser keeps.
 
     Elsewhere the actuator takes `adamw_torch` without mixed precision (IBM/ado, `optim` and
@@ -178,7 +178,7 @@ def _optimizer(cells: Cells, method: str) -> str | None:
     """
     if _is_paged(cells):
         return PAGED
-    stated = method == "full" and _version(cells) is not None
+    stated = tuning == "full" and _version(cells) is not None
     return IN_16_BITS if stated and cells.text("torch_dtype") in HALF else None
 
 

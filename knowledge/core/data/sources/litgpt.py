@@ -67,7 +67,7 @@ def _row(cells: Cells) -> Measurement:
     config = _config(cells)
     memory, alone = cells.number("peak_memory_gb", 0), config.number_gpus == 1
     reason = "" if alone else SHARED
-    if alone and config.method == "full" and memory and memory * 1e9 < _states(cells.catalogue, config):
+    if alone and config.tuning == "full" and memory and memory * 1e9 < _states(cells.catalogue, config):
         reason = OF_ADAPTERS
     return Measurement(
         config=config,
@@ -102,7 +102,7 @@ def _config(cells: Cells) -> Config:
     length, batch = cells.count("tokens_per_sample"), cells.count("per_device_batch_size")
     stated = small_config(cells, length, batch)
     name = (cells.text("config") or "").partition("/")[0].lower()
-    gpus, quantized = _gpus(name, stated), stated.method == "qlora"
+    gpus, quantized = _gpus(name, stated), stated.tuning == "qlora"
     config = replace(
         stated,
         model_name=cells.catalogue.model(MODELS[name]).model_name if name in MODELS else stated.model_name,
@@ -122,13 +122,13 @@ def _as_file(config: Config, name: str) -> Config:
     folder, at_once = FOLDERS.get(name), config.per_device_batch_size * config.number_gpus
     if folder is None:
         return config
-    if config.method == "full":
+    if config.tuning == "full":
         samples = FULL_SAMPLES.get(name, USUAL_FULL_SAMPLES)
         return replace(config, gradient_accumulation_steps=max(1, samples // at_once))
     return replace(
         config,
         gradient_accumulation_steps=max(1, folder.samples // at_once),
-        lora_r=folder.quantized_rank if config.method == "qlora" else folder.rank,
+        lora_r=folder.quantized_rank if config.tuning == "qlora" else folder.rank,
         target_modules=folder.placed,
     )
 
@@ -137,4 +137,4 @@ def _gpus(name: str, config: Config) -> int:
     """GPUs that train one model."""
     if name not in FOLDERS:
         return config.number_gpus
-    return 1 if config.method != "full" else FULL_GPUS.get(name, config.number_gpus)
+    return 1 if config.tuning != "full" else FULL_GPUS.get(name, config.number_gpus)

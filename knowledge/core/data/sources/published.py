@@ -35,7 +35,7 @@ def _mlperf(cells: Cells) -> Measurement:
     software = cells.text("framework") or ""
     config = Config(
         model_name=cells.catalogue.model("llama2_70b_lora").model_name,
-        method="lora",
+        tuning="lora",
         gpu_model=cells.gpu("accelerator_model_name"),
         number_gpus=gpus,
         number_nodes=nodes if gpus % nodes == 0 else 1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.simulator.inputs.cells import flag, number, optional, whole
 from scheduler.simulator.inputs.files import Row
-from scheduler.simulator.inputs.trace import TraceJob
+from scheduler.simulator.inputs.trace import COLUMNS, TraceJob
 
 _TEXTS = (
     "user", "group", "gpu_type", "work_unit", "profile", "method", "model", "after", "after_ended", "array",
@@ -27,7 +27,7 @@ def native(row: Row) -> TraceJob:
         gpus=number(row, "gpus"),
         weight=number(row, "weight") if row.get("weight") else 1.0,
         preemptible=flag(row, "preemptible", default=True),
-        **{name: row.get(name) or "" for name in _TEXTS},  # type: ignore[arg-type]
+        **{COLUMNS[name]: row.get(name) or "" for name in _TEXTS},  # type: ignore[arg-type]
         **{name: whole(row, name) if row.get(name) else 0 for name in _COUNTS},  # type: ignore[arg-type]
         **{name: optional(row, name) for name in _NUMBERS},  # type: ignore[arg-type]
     )

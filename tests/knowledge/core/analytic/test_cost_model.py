@@ -19,7 +19,7 @@ from tests.knowledge.conftest import CATALOGUE
 
 LLAMA = Config(
     model_name="meta-llama/Llama-3.1-8B",
-    method="full",
+    tuning="full",
     gpu_model="A100-SXM4-80GB",
     number_gpus=1,
     tokens_per_sample=4096,
@@ -28,7 +28,7 @@ LLAMA = Config(
     gradient_checkpointing=True,
 )
 MIXED = replace(LLAMA, optimizer_state="adamw-fp32")
-LORA = replace(LLAMA, method="lora", lora_r=16, target_modules="all-linear", unquantized_float32=False)
+LORA = replace(LLAMA, tuning="lora", lora_r=16, target_modules="all-linear", unquantized_float32=False)
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ LORA = replace(LLAMA, method="lora", lora_r=16, target_modules="all-linear", unq
         (replace(MIXED, number_gpus=8, sharding="fsdp"), 35.21),
         (LORA, 26.88),
         (replace(LORA, gradient_checkpointing=False), 54.24),
-        (replace(LORA, method="qlora"), 16.39),
-        (replace(LORA, method="qlora", unquantized_float32=True), 21.13),
+        (replace(LORA, tuning="qlora"), 16.39),
+        (replace(LORA, tuning="qlora", unquantized_float32=True), 21.13),
         (replace(LORA, target_modules="q_proj, v_proj", gradient_checkpointing=False), 45.36),
     ],
 )
@@ -55,7 +55,7 @@ def test_memory_of_an_8b_model(config: Config, total_gb: float) -> None:
         (LLAMA, 64.33),
         (LORA, 49.32),
         (replace(LORA, gradient_checkpointing=False), 33.24),
-        (replace(LORA, method="qlora"), 49.32),
+        (replace(LORA, tuning="qlora"), 49.32),
     ],
 )
 def test_flops_per_token_of_an_8b_model(config: Config, gflop: float) -> None:
@@ -74,7 +74,7 @@ def test_of_a_mixture_of_experts_the_attention_alone_is_adapted() -> None:
 
 def test_a_tower_is_held_and_never_trained() -> None:
     full = replace(MIXED, model_name="google/gemma-3-4b-pt")
-    for config, bytes_each in ((full, 4.0), (replace(full, method="lora"), 2.0)):
+    for config, bytes_each in ((full, 4.0), (replace(full, tuning="lora"), 2.0)):
         c = columns([config], CATALOGUE)
         bare = cost_model.memory(replace(c, towers=np.zeros(1)))
         assert cost_model.memory(c).total[0] - bare.total[0] == pytest.approx(bytes_each * 419_816_304)
@@ -110,7 +110,7 @@ def test_slow_links_dominate_short_batches(billions: float, gpus: float, rate: f
 CONFIGS = st.builds(
     Config,
     model_name=st.sampled_from(["meta-llama/Llama-3.1-8B", "mixtral-8x7b", "builtin/tiny-llama", "opt-125m"]),
-    method=st.sampled_from(["full", "lora", "qlora"]),
+    tuning=st.sampled_from(["full", "lora", "qlora"]),
     gpu_model=st.sampled_from(["A100-SXM4-80GB", "L40S", "cpu"]),
     number_gpus=st.sampled_from([1, 2, 8]),
     tokens_per_sample=st.integers(16, 8192),
@@ -226,7 +226,7 @@ def test_hybrid_shards_need_the_memory_of_one_node_and_little_of_the_network() -
     inside, across = cost_model.network_times(there)
     assert inside[0] == cost_model.network_time(here)[0]
     assert across[0] < 0.6 * cost_model.network_time(spread)[0]
-    adapters = columns([replace(hybrid, method="lora")], CATALOGUE)
+    adapters = columns([replace(hybrid, tuning="lora")], CATALOGUE)
     assert cost_model.network_times(adapters)[1][0] < 0.1
 
 

@@ -17,7 +17,7 @@ from tests.knowledge.conftest import CATALOGUE
 
 LLAMA = Config(
     model_name="meta-llama/Llama-3.1-8B",
-    method="full",
+    tuning="full",
     gpu_model="A100-SXM4-80GB",
     number_gpus=8,
     tokens_per_sample=512,
@@ -35,12 +35,12 @@ OURS = replace(LLAMA, optimizer_state="adamw-fp32", chunked_loss=True)
 def test_layers_put_together_from_shards_cost_experts_gigabytes() -> None:
     alone, mixture = replace(LLAMA, number_gpus=1), replace(LLAMA, model_name="mistralai/Mixtral-8x7B-v0.1")
     shared = replace(mixture, expert_parallel=8)
-    several = columns([alone, LLAMA, replace(LLAMA, method="lora"), mixture, shared], CATALOGUE)
+    several = columns([alone, LLAMA, replace(LLAMA, tuning="lora"), mixture, shared], CATALOGUE)
     assert gathered.of_layers(several) / 1e9 == pytest.approx([0.0, 1.31, 0.87, 8.7, 0.25], abs=0.05)
 
 
 def test_fsdp_shares_adapters_with_all_their_states_out() -> None:
-    adapted = replace(LLAMA, method="lora", lora_r=64, target_modules="all-linear")
+    adapted = replace(LLAMA, tuning="lora", lora_r=64, target_modules="all-linear")
     whole, shared = cost_model.memory(
         columns([replace(adapted, sharding="ddp"), adapted], CATALOGUE)
     ).adapters
@@ -48,7 +48,7 @@ def test_fsdp_shares_adapters_with_all_their_states_out() -> None:
 
 
 def test_a_layer_waits_for_its_memory_to_be_free_but_for_our_trainer() -> None:
-    c = columns([LLAMA, replace(LLAMA, method="lora"), OURS, replace(LLAMA, number_gpus=1)], CATALOGUE)
+    c = columns([LLAMA, replace(LLAMA, tuning="lora"), OURS, replace(LLAMA, number_gpus=1)], CATALOGUE)
     assert gathered.of_pending(c) / 1e9 == pytest.approx([0.436, 0.436, 0.0, 0.0], abs=0.001)
     parts = gathered.of_layers(c) + gathered.of_pending(c) + gathered.of_root(c)
     assert gathered.of_all(c) == pytest.approx(parts)
@@ -200,7 +200,7 @@ def test_what_is_needed_counts_a_step_s_copies_beside_states_alone() -> None:
 
 
 def test_what_is_needed_holds_activations_and_logits_where_they_are_more_than_copies() -> None:
-    several = [replace(MISTRAL, per_device_batch_size=8), replace(MISTRAL, method="lora"), OURS]
+    several = [replace(MISTRAL, per_device_batch_size=8), replace(MISTRAL, tuning="lora"), OURS]
     c = columns(several, CATALOGUE)
     stated = cost_model.memory(c)
     assert cost_model.needed(c) == pytest.approx(stated.total - stated.copies)
@@ -227,7 +227,7 @@ def test_gradients_of_picked_experts_wait_for_fsdp_s_stream_in_blocks_of_logits(
 
 def test_experts_gradients_wait_where_a_layer_picks_them_and_fsdp_shards_what_learns() -> None:
     mixture = replace(LLAMA, model_name=A800M)
-    others = [replace(mixture, **x) for x in ({"method": "lora"}, {"number_gpus": 1}, {"expert_parallel": 2})]
+    others = [replace(mixture, **x) for x in ({"tuning": "lora"}, {"number_gpus": 1}, {"expert_parallel": 2})]
     dense = [LLAMA, replace(LLAMA, model_name="mistralai/Mixtral-8x7B-v0.1")]
     ours = replace(OURS, model_name=A800M)
     waiting = gathered.of_picked_experts(columns([mixture, *others, *dense, ours], CATALOGUE))

@@ -19,7 +19,7 @@ from tests.knowledge.conftest import CATALOGUE
 
 ALONE = Config(
     model_name="mistralai/Mistral-7B-v0.1",
-    method="gptq-lora",
+    tuning="gptq-lora",
     gpu_model="A100-SXM4-80GB",
     number_gpus=1,
     tokens_per_sample=4096,
@@ -63,7 +63,7 @@ def test_another_token_takes_what_pytorch_allocated(config: Config, allocated: f
 def test_scales_of_4_bit_weights_are_whole_on_each_gpu() -> None:
     """Of Llama 2 70B, 1.02 GiB; GPTQ's are parameters, and shared."""
     of_gptq = replace(LLAMA, unquantized_float32=False)
-    of_bitsandbytes = replace(of_gptq, method="qlora", quantization="bnb-4bit")
+    of_bitsandbytes = replace(of_gptq, tuning="qlora", quantization="bnb-4bit")
     alone = replace(of_bitsandbytes, number_gpus=1, sharding="none")
     shared, whole, gptq = cost_model.memory(table(of_bitsandbytes, alone, of_gptq)).weights / 2**30
     assert shared == pytest.approx(whole / 2 + 0.51, abs=0.01)
@@ -74,7 +74,7 @@ def test_frozen_layers_that_gpus_share_hold_gradients_of_their_inputs() -> None:
     """Two thirds of what a token takes more than on one GPU are those of 32 layers."""
     several = table(SHARED, replace(SHARED, software="fms-hf-tuning 3.1.0"), ALONE)
     assert several.held_inputs.tolist() == [True, False, False]
-    assert not stack.holds_inputs(replace(SHARED, method="full", quantization="none"))
+    assert not stack.holds_inputs(replace(SHARED, tuning="full", quantization="none"))
     assert not stack.holds_inputs(replace(SHARED, gradient_checkpointing=False))
 
 
@@ -102,8 +102,8 @@ def test_campaigns_with_a_newer_transformers_copy_no_keys_of_mistral() -> None:
 
 def test_going_forward_a_layer_holds_as_much_whether_all_weights_learn_or_adapters() -> None:
     """Of one token, what needs no gradient is held then; a checkpointed layer keeps its input alone."""
-    plain = replace(ALONE, method="lora", quantization="none", optimizer_state="adamw-bf16", software=None)
-    c = table(plain, replace(plain, method="full"))
+    plain = replace(ALONE, tuning="lora", quantization="none", optimizer_state="adamw-bf16", software=None)
+    c = table(plain, replace(plain, tuning="full"))
     layer = activations.of_layer(c)
     assert layer[0] < layer[1]
     going = activations.in_forward(c, layer)
@@ -157,7 +157,7 @@ def test_trl_leaves_4_bit_weights_that_gpus_share_in_16_bits() -> None:
 
 
 def test_a_benchmark_with_a_loss_in_chunks_is_not_our_trainer() -> None:
-    ours = replace(ALONE, method="full", quantization="none", optimizer_state="adamw-fp32", chunked_loss=True)
+    ours = replace(ALONE, tuning="full", quantization="none", optimizer_state="adamw-fp32", chunked_loss=True)
     assert not stack.is_ours(ours)
     assert stack.is_ours(replace(ours, software=None))
 

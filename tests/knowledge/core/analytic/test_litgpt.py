@@ -56,23 +56,23 @@ SAVED = {
 }
 
 
-def asked(model: str, method: str = "lora", placed: str = "query-value", tokens: int = 192) -> Config:
+def asked(model: str, tuning: str = "lora", placed: str = "query-value", tokens: int = 192) -> Config:
     return Config(
         model_name=model,
-        method=method,
+        tuning=tuning,
         gpu_model="A10G",
         number_gpus=1,
         tokens_per_sample=tokens,
         per_device_batch_size=1,
         precision="bfloat16",
-        quantization="bnb-4bit" if method == "qlora" else "none",
-        lora_r=None if method == "full" else 8,
-        target_modules=None if method == "full" else placed,
+        quantization="bnb-4bit" if tuning == "qlora" else "none",
+        lora_r=None if tuning == "full" else 8,
+        target_modules=None if tuning == "full" else placed,
         optimizer_state="adamw-bf16",
-        unquantized_float32=False if method == "qlora" else None,
+        unquantized_float32=False if tuning == "qlora" else None,
         flash_attention=model != "tiny/gemma2",
         gradient_checkpointing=False,
-        software="LitGPT bitsandbytes 0.42.0" if method == "qlora" else "LitGPT",
+        software="LitGPT bitsandbytes 0.42.0" if tuning == "qlora" else "LitGPT",
     )
 
 
@@ -104,19 +104,19 @@ def test_a_layer_keeps_what_autograd_saves_of_it(model: str) -> None:
         (None, False),
     ],
 )
-@pytest.mark.parametrize("method", ["qlora", "lora"])
+@pytest.mark.parametrize("tuning", ["qlora", "lora"])
 def test_4_bit_layers_keep_their_inputs_before_a_version_of_bitsandbytes(
-    software: str | None, kept: bool, method: str
+    software: str | None, kept: bool, tuning: str
 ) -> None:
     later, asked_for = (
-        table(replace(asked("tiny/llama", method), software=name))
+        table(replace(asked("tiny/llama", tuning), software=name))
         for name in ("bitsandbytes 0.50.0", software)
     )
     more = float(activations.of_layer(asked_for)[0] - activations.of_layer(later)[0])
     if "LitGPT" not in (software or ""):  # whose layers are others
         # The norm before the MLP, and the product of the gate; the result of attention is kept anyway.
-        assert more == (2 * (HIDDEN + WIDTH) if kept and method == "qlora" else 0)
-    assert bool(asked_for.kept_inputs[0]) is (kept and method == "qlora")
+        assert more == (2 * (HIDDEN + WIDTH) if kept and tuning == "qlora" else 0)
+    assert bool(asked_for.kept_inputs[0]) is (kept and tuning == "qlora")
 
 
 def test_the_head_is_in_4_bits_and_never_one_with_embeddings() -> None:
@@ -172,7 +172,7 @@ def test_settings_are_those_of_the_files_that_the_table_names(measured: list[Mea
     other = by_file["gemma2-2b/lora.yaml"].config
     assert (other.model_name, other.lora_r, other.target_modules) == ("google/gemma-2-2b", 8, "all-linear")
     assert (other.flash_attention, other.optimizer_state) == (False, "adamw-bf16")
-    gpus = {row.config.number_gpus for row in measured if row.config.method != "full"}
+    gpus = {row.config.number_gpus for row in measured if row.config.tuning != "full"}
     assert gpus == {1}  # the files' own, of machines with one and four
     assert by_file["phi-2/full.yaml"].config.number_gpus == 2
 

@@ -20,9 +20,9 @@ from tests.knowledge.conftest import CATALOGUE
 from tests.knowledge.core.analytic.test_step_time import BASE
 
 CONFIGS = [
-    replace(BASE, model_name=model, method=method, number_gpus=gpus, per_device_batch_size=batch)
+    replace(BASE, model_name=model, tuning=tuning, number_gpus=gpus, per_device_batch_size=batch)
     for model in ("llama3.2-1b", "llama3.2-3b", "mistral-7b-v0.1")
-    for method in ("full", "lora")
+    for tuning in ("full", "lora")
     for gpus in (1, 2, 8)
     for batch in (1, 4, 16)
 ]
@@ -44,7 +44,7 @@ def test_stated_parts_are_those_of_the_prior() -> None:
 
 
 def test_a_full_gpu_says_only_that_the_peak_is_not_lower() -> None:
-    full = replace(CONFIGS[-1], method="full", number_gpus=1, optimizer_state="adamw-fp32")
+    full = replace(CONFIGS[-1], tuning="full", number_gpus=1, optimizer_state="adamw-fp32")
     large = [replace(full, per_device_batch_size=batch) for batch in (1, 2, 4)]
     c = columns(large, CATALOGUE)
     found = PeakMemory().fit(c, c.memory, [config_space.config_hash(x) for x in large])
@@ -79,7 +79,7 @@ def test_a_single_run_moves_the_weights_less_than_what_was_measured() -> None:
 
 
 PAGED = replace(
-    BASE, model_name="ibm-granite/granite-3.1-8b-instruct", method="full", tokens_per_sample=1024,
+    BASE, model_name="ibm-granite/granite-3.1-8b-instruct", tuning="full", tokens_per_sample=1024,
     per_device_batch_size=1, gradient_accumulation_steps=1, optimizer_state="paged-adamw-fp32",
     sharding="fsdp",
 )  # fmt: skip

@@ -18,15 +18,15 @@ FILE = Path(__file__).resolve().parents[4] / "docs" / "measurements" / "executio
 
 @pytest.fixture(scope="module")
 def ratios() -> dict[str, Array]:
-    """Predicted / measured of the runs in 16 bits, by method, of those with layer norms and of all."""
+    """Predicted / measured of the runs in 16 bits, by tuning, of those with layer norms and of all."""
     rows = registry.parse(FILE.read_text(encoding="utf-8"), CATALOGUE)
     known = [row for row in rows if row.status == "ok" and row.config.precision != "float32"]
     c = columns([row.config for row in known], CATALOGUE, [row.padded_tokens for row in known])
     found = cost_model.memory(c).total / c.memory / [row.peak_memory_fraction for row in known]
-    by_method = {
-        method: found[[row.config.method == method for row in known]] for method in ("lora", "qlora", "full")
+    by_tuning = {
+        tuning: found[[row.config.tuning == tuning for row in known]] for tuning in ("lora", "qlora", "full")
     }
-    return {**by_method, "layer norms": found[c.family.among({"gpt_neox"})], "all": found}
+    return {**by_tuning, "layer norms": found[c.family.among({"gpt_neox"})], "all": found}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.knowledge.conftest import CATALOGUE
 
 OURS = Config(
     model_name="google/gemma-2-2b",
-    method="lora",
+    tuning="lora",
     gpu_model="H100-SXM5-80GB",
     number_gpus=1,
     tokens_per_sample=2048,

@@ -13,7 +13,7 @@ from tests.knowledge.conftest import CATALOGUE
 
 GRANITE = Config(  # 8 of 40 experts of width 512, 1,536 hidden
     model_name="ibm-granite/granite-3.1-3b-a800m-instruct",
-    method="lora",
+    tuning="lora",
     gpu_model="A100-SXM4-80GB",
     number_gpus=4,
     tokens_per_sample=2048,
@@ -43,7 +43,7 @@ def sending(config: Config) -> float:
 
 def test_scattermoe_keeps_what_experts_learn_from_though_they_do_not() -> None:
     assert kept(GRANITE) - kept(replace(GRANITE, expert_parallel=0)) == GATHERED + WITHIN
-    full = replace(GRANITE, method="full", optimizer_state="adamw-bf16")
+    full = replace(GRANITE, tuning="full", optimizer_state="adamw-bf16")
     assert kept(full) == kept(replace(full, expert_parallel=0))
 
 
@@ -86,7 +86,7 @@ def test_peaks_are_those_of_llmfinetuningbench(
 
 
 def test_experts_that_learn_make_their_states_in_those_blocks() -> None:
-    few = replace(GRANITE, method="full", optimizer_state="adamw-bf16", software="3.0.0")
+    few = replace(GRANITE, tuning="full", optimizer_state="adamw-bf16", software="3.0.0")
     c = columns([few, replace(few, per_device_batch_size=32)], CATALOGUE)
     stated, held = cost_model.memory(c), activations.in_sending(c, activations.of_layer(c))
     rounded = cost_model.CACHED_SHARE * (stated.activations + stated.logits)

@@ -17,7 +17,7 @@ from tests.knowledge.conftest import CATALOGUE
 
 KNOWN = Config(
     model_name="openai-community/gpt2-medium",
-    method="lora",
+    tuning="lora",
     gpu_model="T4",
     number_gpus=1,
     tokens_per_sample=512,
@@ -29,7 +29,7 @@ KNOWN = Config(
     software="transformers",
 )
 QUANTIZED = replace(
-    KNOWN, method="qlora", quantization="bnb-4bit", unquantized_float32=False, target_modules="all-linear"
+    KNOWN, tuning="qlora", quantization="bnb-4bit", unquantized_float32=False, target_modules="all-linear"
 )
 ALONE = replace(  # one sample, without a mask
     KNOWN,
@@ -55,7 +55,7 @@ KEPT = {
     replace(ALONE, target_modules="attention"): 222_744,
     replace(
         ALONE,
-        method="qlora",
+        tuning="qlora",
         quantization="bnb-4bit",
         unquantized_float32=True,
         target_modules="all-linear",
@@ -67,7 +67,7 @@ def of_layer(config: Config) -> float:
     return float(activations.of_layer(columns([config], CATALOGUE))[0])
 
 
-@pytest.mark.parametrize("config", KEPT, ids=lambda config: f"{config.model_name} {config.method}")
+@pytest.mark.parametrize("config", KEPT, ids=lambda config: f"{config.model_name} {config.tuning}")
 def test_layers_keep_what_autocast_and_dropout_make_them_keep(config: Config) -> None:
     assert of_layer(config) == pytest.approx(KEPT[config], rel=0.03)
 

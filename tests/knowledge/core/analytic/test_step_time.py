@@ -28,7 +28,7 @@ from tests.knowledge.conftest import CATALOGUE
 MODELS = ("llama3.2-1b", "llama3.2-3b", "mistral-7b-v0.1", "llama3.1-8b")
 BASE = Config(
     model_name=MODELS[0],
-    method="lora",
+    tuning="lora",
     gpu_model="A100-SXM4-80GB",
     number_gpus=1,
     tokens_per_sample=512,
@@ -60,7 +60,7 @@ def test_short_steps_of_sharded_adapters_last_as_long_as_the_host_needs() -> Non
 def test_plain_layers_start_fewer_operations_and_adapters_add_some() -> None:
     short = replace(BASE, tokens_per_sample=64)
     gated, plain = replace(short, model_name="granite-7b-base"), replace(short, model_name="granite-13b-v2")
-    full = replace(gated, method="full")
+    full = replace(gated, tuning="full")
     c = columns([gated, plain, full], CATALOGUE)
     host = step_parts(c)[1].sum(axis=1) / (c.layers * np.array([3, 3, 4]))
     assert host[1] < 0.5 * host[0]
@@ -149,7 +149,7 @@ def test_what_one_model_showed_of_a_gpu_is_no_word_on_others_there() -> None:
 
 def test_adapters_of_our_trainer_are_slower_by_what_autocast_adds_and_no_others_are() -> None:
     ours = replace(BASE, chunked_loss=True, optimizer_state="adamw-fp32", target_modules="all-linear")
-    full, cpu = replace(ours, method="full"), replace(ours, gpu_model="cpu")
+    full, cpu = replace(ours, tuning="full"), replace(ours, gpu_model="cpu")
     c = columns([ours, replace(ours, per_device_batch_size=8), full, BASE, cpu], CATALOGUE)
     device, host, _ = overheads.of_autocast(c)
     assert (
@@ -165,7 +165,7 @@ def test_adapters_of_our_trainer_are_slower_by_what_autocast_adds_and_no_others_
 def test_rates_by_physics_alone_know_that_a_gpu_waits_for_its_host() -> None:
     """Measured on an H100 (docs/measurements): 32,186 and 11,059 tokens/s of Qwen2.5 with 0.5B."""
     small = Config(
-        model_name="Qwen/Qwen2.5-0.5B", method="lora", gpu_model="H100-SXM5-80GB", number_gpus=1, lora_r=16,
+        model_name="Qwen/Qwen2.5-0.5B", tuning="lora", gpu_model="H100-SXM5-80GB", number_gpus=1, lora_r=16,
         tokens_per_sample=1024, per_device_batch_size=2, precision="bfloat16", gradient_checkpointing=False,
         sharding="none", network="none", **OUR_TRAINER,
     )  # fmt: skip
@@ -191,7 +191,7 @@ def test_a_backward_pass_that_computes_nothing_again_needs_less_of_the_host(
 ) -> None:
     """All weights on an H100, whose steps wait for the host (docs/measurements)."""
     config = Config(
-        model_name=model, method="full", gpu_model="H100-SXM5-80GB", number_gpus=1, tokens_per_sample=768,
+        model_name=model, tuning="full", gpu_model="H100-SXM5-80GB", number_gpus=1, tokens_per_sample=768,
         per_device_batch_size=1, precision="bfloat16", gradient_checkpointing=False, sharding="none",
         network="none", **OUR_TRAINER,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from tests.knowledge.conftest import CATALOGUE
 
 QLORA = Config(
     model_name="meta-llama/Llama-2-7b-hf",
-    method="qlora",
+    tuning="qlora",
     gpu_model="T4",
     number_gpus=1,
     tokens_per_sample=512,

@@ -125,7 +125,7 @@ def test_volta_and_turing_have_no_bfloat16(gpu_model: str) -> None:
 def test_a_link_that_was_cut_moves_less_than_its_class() -> None:
     config = Config(
         model_name="llama3.1-8b",
-        method="full",
+        tuning="full",
         gpu_model="H100-SXM5-80GB",
         number_gpus=8,
         tokens_per_sample=1024,

@@ -15,7 +15,7 @@ from trainer.recipes import SFT, SHARDING_RULE, ParamError
 def config(gpus: int, sharding: str | None) -> Config:
     return Config(
         model_name="m",
-        method="lora",
+        tuning="lora",
         gpu_model="A100",
         number_gpus=gpus,
         tokens_per_sample=512,

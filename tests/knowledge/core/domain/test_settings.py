@@ -20,7 +20,7 @@ from trainer.recipes import Binds, Param
 
 PLACES = ("gpu_model", "number_gpus", "number_nodes")
 SIZES = ("per_device_batch_size", "gradient_accumulation_steps")
-BOUND = {"method": "lora", "precision": "bfloat16"}
+BOUND = {"tuning": "lora", "precision": "bfloat16"}
 NAME = "fast_kernels"  # a field of configurations that no parameter of ours sets
 
 

@@ -11,7 +11,7 @@ from knowledge.core.domain.software import spelled
 from knowledge.core.domain.types import Config
 
 CONFIG = Config(
-    model_name="llama2-7b", method="qlora", gpu_model="A100-SXM4-80GB", number_gpus=1, tokens_per_sample=512,
+    model_name="llama2-7b", tuning="qlora", gpu_model="A100-SXM4-80GB", number_gpus=1, tokens_per_sample=512,
     per_device_batch_size=1, precision="bfloat16",
 )  # fmt: skip
 

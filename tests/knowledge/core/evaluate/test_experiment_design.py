@@ -1,4 +1,4 @@
-"""Calibration runs: spread over methods and sizes, and nothing that cannot run."""
+"""Calibration runs: spread over tunings and sizes, and nothing that cannot run."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ TINY = ("builtin/tiny-llama", "builtin/tiny-qwen")
 def test_candidates_of_a_cpu_slot_train_in_float32_without_4_bits() -> None:
     found = candidates(TINY, CPU, CATALOGUE)
     assert {config.precision for config in found} == {"float32"}
-    assert {config.method for config in found} == {"lora", "full"}
+    assert {config.tuning for config in found} == {"lora", "full"}
     assert all(config_space.refused(config, CATALOGUE) is None for config in found)
 
 
-def test_the_chosen_are_distinct_and_spread_over_models_methods_and_sizes() -> None:
+def test_the_chosen_are_distinct_and_spread_over_models_tunings_and_sizes() -> None:
     chosen = choose_experiments(
         candidates(TINY, CPU, CATALOGUE),
         PriorPredictor(catalogue=CATALOGUE.on(Inventory(pools=(CPU,)))),
         12,
     )
     assert len(set(chosen)) == 12
-    for name, values in (("model_name", 2), ("method", 2), ("gradient_checkpointing", 2)):
+    for name, values in (("model_name", 2), ("tuning", 2), ("gradient_checkpointing", 2)):
         assert len({getattr(config, name) for config in chosen}) == values
     assert len({config.tokens_per_sample for config in chosen}) >= 2
     assert len({config.per_device_batch_size for config in chosen}) >= 2
@@ -44,7 +44,7 @@ def test_what_cannot_fit_is_never_chosen() -> None:
     predictor = PriorPredictor(catalogue=CATALOGUE.on(Inventory(pools=(A100,))))
     chosen = choose_experiments(candidates(("llama3.1-70b", "llama3.2-1b"), A100, CATALOGUE), predictor, 20)
     assert chosen
-    assert not any(x.model_name.endswith("70B") and x.method == "full" for x in chosen)
+    assert not any(x.model_name.endswith("70B") and x.tuning == "full" for x in chosen)
 
 
 def test_no_candidate_has_more_tokens_than_its_model_has_positions() -> None:

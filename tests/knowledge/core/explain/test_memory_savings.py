@@ -18,7 +18,7 @@ from tests.knowledge.core.predict.test_memory_parts import learnt, option
 GPU = "A100-SXM4-80GB"
 LORA = Config(
     model_name="llama3.1-8b",
-    method="lora",
+    tuning="lora",
     gpu_model=GPU,
     number_gpus=2,
     tokens_per_sample=2048,
@@ -47,7 +47,7 @@ def savings(config: Config, *pools: GpuPool) -> tuple[MemorySaving, ...]:
         {"gradient_checkpointing": True},
         {"per_device_batch_size": 4, "gradient_accumulation_steps": 2},
         {"tokens_per_sample": 1024},
-        {"method": "qlora", "quantization": "bnb-4bit"},
+        {"tuning": "qlora", "quantization": "bnb-4bit"},
         {"lora_r": 64},
         {"sharding": "fsdp"},
     ],
@@ -83,15 +83,15 @@ def test_what_cannot_be_done_or_is_done_already_is_not_told() -> None:
         tokens_per_sample=200, lora_r=1,
     )  # fmt: skip
     lacking = replace(POOL, cannot_train={"qlora": Unsupported(why="no bitsandbytes")})
-    assert [tuple(saving.changes) for saving in savings(small)] == [("method", "quantization")]
+    assert [tuple(saving.changes) for saving in savings(small)] == [("tuning", "quantization")]
     assert savings(small, lacking) == ()
     tiny = replace(small, model_name="builtin/tiny-llama", gpu_model="cpu", precision="float32")
     assert savings(tiny) == ()
 
 
 def test_of_all_weights_an_adapter_saves_most_and_three_samples_become_one() -> None:
-    full = replace(LORA, method="full", lora_r=None, per_device_batch_size=3, gradient_accumulation_steps=2)
+    full = replace(LORA, tuning="full", lora_r=None, per_device_batch_size=3, gradient_accumulation_steps=2)
     most, *rest = savings(full)
-    assert most.changes == {"method": ("full", "lora")}
+    assert most.changes == {"tuning": ("full", "lora")}
     smaller = next(saving for saving in rest if "per_device_batch_size" in saving.changes)
     assert smaller.changes == {"per_device_batch_size": (3, 1), "gradient_accumulation_steps": (2, 6)}

@@ -16,7 +16,7 @@ HOUR = 3600.0
 
 def option(gpu_model: str, gpus: int, hours: float, cost: float = 0.0) -> Option:
     config = Config(
-        model_name="llama3.1-8b", method="lora", gpu_model=gpu_model, number_gpus=gpus,
+        model_name="llama3.1-8b", tuning="lora", gpu_model=gpu_model, number_gpus=gpus,
         per_device_batch_size=1, tokens_per_sample=1024,
     )  # fmt: skip
     return Option(

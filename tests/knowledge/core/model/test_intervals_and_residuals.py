@@ -39,7 +39,7 @@ def test_kinds_with_twenty_residuals_get_their_own_width() -> None:
     assert widths.look_up(["lora|A", "full|A", "full|B"]).tolist() == [0.1, widths.pooled, widths.pooled]
 
 
-def test_a_gpu_with_few_runs_of_each_method_has_the_width_of_its_own_residuals() -> None:
+def test_a_gpu_with_few_runs_of_each_tuning_has_the_width_of_its_own_residuals() -> None:
     residuals = np.array([0.1] * 30 + [0.5] * 20 + [0.9] * 2)
     kinds, gpus = ["lora|A"] * 30 + [""] * 22, ["A"] * 30 + ["B"] * 20 + ["C"] * 2
     widths = intervals.Widths.of(residuals, kinds, gpus)
@@ -58,7 +58,7 @@ def test_two_runs_move_a_wide_prior_most_of_the_way() -> None:
 def _row(rate: float | None, status: str = "ok") -> Measurement:
     config = Config(
         model_name="builtin/tiny-llama",
-        method="lora",
+        tuning="lora",
         gpu_model="cpu",
         number_gpus=1,
         tokens_per_sample=256,

@@ -44,7 +44,7 @@ def drawn(random: np.random.Generator, count: int) -> list[Config]:
     return [
         Config(
             model_name=str(random.choice(MODELS)),
-            method=str(random.choice(["full", "lora"])),
+            tuning=str(random.choice(["full", "lora"])),
             gpu_model=str(random.choice(GPUS)),
             number_gpus=1,
             tokens_per_sample=int(2 ** random.integers(7, 13)),
@@ -98,7 +98,7 @@ def test_runs_with_room_to_spare_promise_nothing_near_the_limit(seed: int) -> No
 def test_a_run_near_the_limit_is_evidence() -> None:
     small = replace(
         drawn(np.random.default_rng(0), 1)[0], model_name=MODELS[0], gpu_model="A100-SXM4-80GB",
-        method="lora", tokens_per_sample=512, per_device_batch_size=1, gradient_checkpointing=False,
+        tuning="lora", tokens_per_sample=512, per_device_batch_size=1, gradient_checkpointing=False,
     )  # fmt: skip
     sizes = [replace(small, per_device_batch_size=size) for size in range(1, 200)]
     full = next(x for x in sizes if shares([x])[0] > 1)

@@ -131,7 +131,7 @@ def test_copies_that_a_full_gpu_makes_room_for_are_no_reason_to_doubt() -> None:
     full = replace(
         ASKED,
         model_name="mistralai/Mistral-7B-v0.1",
-        method="full",
+        tuning="full",
         gpu_model="A100-SXM4-80GB",
         number_gpus=2,
         tokens_per_sample=4096,

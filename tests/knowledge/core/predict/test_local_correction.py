@@ -30,11 +30,11 @@ PRIOR = LearnedPredictor(knowledge={}, catalogue=CATALOGUE)
 
 
 def config(
-    model: str = MODELS[0], method: str = "lora", batch: int = 4, tokens: int = 1024, gpu: str = GPU
+    model: str = MODELS[0], tuning: str = "lora", batch: int = 4, tokens: int = 1024, gpu: str = GPU
 ) -> Config:
     return Config(
         model_name=model,
-        method=method,
+        tuning=tuning,
         gpu_model=gpu,
         number_gpus=1,
         tokens_per_sample=tokens,
@@ -44,7 +44,7 @@ def config(
     )
 
 
-ASKED = [config(model, method, batch) for model in MODELS for method in ("lora", "full") for batch in (1, 8)]
+ASKED = [config(model, tuning, batch) for model in MODELS for tuning in ("lora", "full") for batch in (1, 8)]
 
 
 def scores(predictor: LearnedPredictor | PriorPredictor, asked: Sequence[Config] = ASKED) -> PredictionBatch:
@@ -98,10 +98,10 @@ def test_runs_on_one_gpu_never_move_another() -> None:
 
 def test_runs_of_one_model_move_the_whole_unfamiliar_gpu_and_their_own_kind_most() -> None:
     predictor = taught(runs([config(batch=batch) for batch in (2, 4, 16)], [0.6] * 3))
-    own, same_method, other_method = moved(
+    own, same_tuning, other_tuning = moved(
         predictor, [config(batch=8), config(MODELS[1], batch=8), config(MODELS[1], "full", 8)]
     )
-    assert np.log(0.6) < own < same_method < other_method < -0.05
+    assert np.log(0.6) < own < same_tuning < other_tuning < -0.05
 
 
 def test_the_more_runs_agree_the_closer_and_narrower_it_gets() -> None:
@@ -148,8 +148,8 @@ def test_a_model_trained_daily_does_not_push_out_the_runs_of_others() -> None:
 
 
 THEIRS = [
-    config(model, method, batch, tokens, gpu=OTHER)
-    for model, method, batch, tokens in product(MODELS, ("lora", "full"), (1, 2, 4, 8), (512, 1024, 2048))
+    config(model, tuning, batch, tokens, gpu=OTHER)
+    for model, tuning, batch, tokens in product(MODELS, ("lora", "full"), (1, 2, 4, 8), (512, 1024, 2048))
 ]
 NOISE = np.exp(np.random.default_rng(1).normal(0, 0.05, len(THEIRS))).tolist()
 
@@ -171,7 +171,7 @@ def test_on_a_familiar_gpu_other_models_hardly_move(learned: LearnedPredictor) -
     familiar = [replace(one, gpu_model=OTHER) for one in ASKED]
     of_one = runs([config(batch=batch, gpu=OTHER) for batch in (1, 2, 4, 8, 16)], [0.7] * 5)
     predictor = taught(of_one, learned)
-    same = np.array([one.model_name == MODELS[0] and one.method == "lora" for one in familiar])
+    same = np.array([one.model_name == MODELS[0] and one.tuning == "lora" for one in familiar])
     assert np.abs(moved(predictor, familiar)[~same]).max() < 0.01
     assert moved(predictor, familiar)[same].max() < -0.1
 

@@ -24,10 +24,10 @@ MODELS = ("builtin/tiny-llama", "builtin/tiny-qwen", "HuggingFaceTB/SmolLM-135M"
 SLOT = 31 * GIB  # of a machine with one slot; the catalogue has 4 GiB
 
 
-def config(model: str, method: str, batch: int, tokens: int) -> Config:
+def config(model: str, tuning: str, batch: int, tokens: int) -> Config:
     return Config(
         model_name=model,
-        method=method,
+        tuning=tuning,
         gpu_model="cpu",
         number_gpus=1,
         tokens_per_sample=tokens,

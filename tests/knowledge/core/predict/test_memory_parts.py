@@ -21,8 +21,8 @@ from knowledge.core.predict.memory_parts import REST, memory_parts
 from tests.knowledge.conftest import CATALOGUE
 from tests.knowledge.core.analytic.test_peak_memory import CONFIGS, HASHES
 
-FULL = replace(CONFIGS[0], method="full", number_gpus=8, per_device_batch_size=4, tokens_per_sample=2048)
-LORA = replace(FULL, method="lora", lora_r=512, target_modules="all-linear")
+FULL = replace(CONFIGS[0], tuning="full", number_gpus=8, per_device_batch_size=4, tokens_per_sample=2048)
+LORA = replace(FULL, tuning="lora", lora_r=512, target_modules="all-linear")
 WEIGHTS = np.array(
     [1.2, 1.0, 1.1, 0.9, 0.7, 0.8, 1.1, 0.6, 1.7, 0.5, 1.5, 3.0, 2.0, 0.8, 0.7, 1.2, 0.9, 1.1, 0.9, 1.1]
 )

@@ -34,7 +34,7 @@ ASKED = {
     "model": config("ibm-granite/granite-3.1-2b-base", batch=3, gpu=OTHER),
     "gpu": config(batch=3, gpu="H100-SXM5-80GB"),
     "width": replace(config(batch=3, gpu=OTHER), precision="float32"),
-    "method": config(method="qlora", batch=3, gpu=OTHER),
+    "tuning": config(tuning="qlora", batch=3, gpu=OTHER),
 }
 
 

@@ -28,11 +28,11 @@ PRIOR = LearnedPredictor(knowledge={}, catalogue=CATALOGUE)
 
 
 def config(
-    model: str = MODELS[0], method: str = "lora", batch: int = 4, tokens: int = 1024, gpu: str = GPU
+    model: str = MODELS[0], tuning: str = "lora", batch: int = 4, tokens: int = 1024, gpu: str = GPU
 ) -> Config:
     return Config(
         model_name=model,
-        method=method,
+        tuning=tuning,
         gpu_model=gpu,
         number_gpus=1,
         tokens_per_sample=tokens,
@@ -161,8 +161,8 @@ def drawn(random: np.random.Generator, count: int) -> list[Config]:
 def test_runs_of_a_new_setting_far_from_the_limit_narrow_no_margin_there(seed: int) -> None:
     """Over random histories, with what they measured off by random factors."""
     random = np.random.default_rng(seed)
-    new = {"method": "lora", "gradient_checkpointing": False}
-    known = [x for x in drawn(random, 40) if (x.method, x.gradient_checkpointing) != ("lora", False)]
+    new = {"tuning": "lora", "gradient_checkpointing": False}
+    known = [x for x in drawn(random, 40) if (x.tuning, x.gradient_checkpointing) != ("lora", False)]
     few = [x for x in (replace(x, **new) for x in drawn(random, 60)) if shares([x])[0] < 0.3][:8]
     queries = [replace(x, **new) for x in drawn(random, 80)]
     limit = shares(queries) > 2 * STEP * shares(few).max()
@@ -180,8 +180,8 @@ def test_runs_of_a_new_setting_far_from_the_limit_narrow_no_margin_there(seed: i
 def learned() -> LearnedPredictor:
     """A predictor from a hundred runs of others, with peaks, on another GPU."""
     configs = [
-        config(model, method, batch, tokens, gpu=OTHER)
-        for model, method in product(MODELS, ("lora", "full"))
+        config(model, tuning, batch, tokens, gpu=OTHER)
+        for model, tuning in product(MODELS, ("lora", "full"))
         for batch, tokens in product((1, 2, 4), (256, 512, 1024))
     ]  # fmt: skip
     noise = np.exp(np.random.default_rng(1).normal(0, 0.05, len(configs)))
@@ -189,10 +189,10 @@ def learned() -> LearnedPredictor:
     return evaluation.predictor(rows, CATALOGUE)
 
 
-def test_where_history_answers_peaks_move_their_model_and_method_alone(learned: LearnedPredictor) -> None:
+def test_where_history_answers_peaks_move_their_model_and_tuning_alone(learned: LearnedPredictor) -> None:
     share = float(1.3 * shares([config()], learned)[0])
     row = replace(peaks([config()])[0], peak_memory_fraction=share)
-    same, others = [config(batch=2)], [config(MODELS[1]), config(method="full", batch=1)]
+    same, others = [config(batch=2)], [config(MODELS[1]), config(tuning="full", batch=1)]
     assert moved(taught([row], learned), same)[0] > 0.05
     assert np.array_equal(moved(taught([row], learned), others), [0.0, 0.0])
 

@@ -16,7 +16,7 @@ from tests.knowledge.conftest import CATALOGUE
 
 NARROW = Config(
     model_name="meta-llama/Llama-3.1-8B",
-    method="full",
+    tuning="full",
     gpu_model="A100-SXM4-80GB",
     number_gpus=1,
     tokens_per_sample=512,
@@ -54,15 +54,15 @@ def test_one_that_fits_by_one_optimiser_alone_is_neither_promised_nor_ruled_out(
 
 
 def test_an_adapter_hardly_depends_on_it() -> None:
-    lora = predicted(replace(SILENT, method="lora", lora_r=16))
-    stated = predicted(replace(WIDE, method="lora", lora_r=16))
+    lora = predicted(replace(SILENT, tuning="lora", lora_r=16))
+    stated = predicted(replace(WIDE, tuning="lora", lora_r=16))
     assert lora.p_valid == pytest.approx(stated.p_valid, abs=0.01)
     assert lora.peak_memory_bytes.high == pytest.approx(stated.peak_memory_bytes.high, rel=0.05)
 
 
 STATED = replace(
     NARROW,
-    method="qlora",
+    tuning="qlora",
     lora_r=16,
     tokens_per_sample=4096,
     flash_attention=True,
@@ -100,22 +100,22 @@ def test_an_unstated_setting_has_both_usual_peaks_and_the_mean_probability(name:
 @given(
     known=st.fixed_dictionaries({name: st.sampled_from((*values, None)) for name, values in USUAL.items()}),
     forgotten=st.sampled_from(list(USUAL)),
-    method=st.sampled_from(["full", "lora", "qlora"]),
+    tuning=st.sampled_from(["full", "lora", "qlora"]),
     tokens=st.sampled_from([512, 2048, 8192]),
     checkpointing=st.booleans(),
 )
 @settings(max_examples=150, deadline=None)
 def test_stating_less_never_narrows_the_interval(
-    known: dict[str, Any], forgotten: str, method: str, tokens: int, checkpointing: bool
+    known: dict[str, Any], forgotten: str, tuning: str, tokens: int, checkpointing: bool
 ) -> None:
     sizes: dict[str, Any] = {"tokens_per_sample": tokens, "gradient_checkpointing": checkpointing}
-    more = replace(STATED, method=method, lora_r=None if method == "full" else 16, **sizes, **known)
+    more = replace(STATED, tuning=tuning, lora_r=None if tuning == "full" else 16, **sizes, **known)
     assert holds(predicted(replace(more, **{forgotten: None})), predicted(more))
 
 
-@pytest.mark.parametrize("method", ["full", "lora", "qlora"])
-def test_our_trainer_leaves_nothing_open(method: str) -> None:
-    sizes: dict[str, Any] = {"method": method, "lora_r": None if method == "full" else 16}
+@pytest.mark.parametrize("tuning", ["full", "lora", "qlora"])
+def test_our_trainer_leaves_nothing_open(tuning: str) -> None:
+    sizes: dict[str, Any] = {"tuning": tuning, "lora_r": None if tuning == "full" else 16}
     ours = replace(NARROW, **OUR_TRAINER, **sizes)
     earlier = replace(ours, target_modules=None, unquantized_float32=None)  # runs of older versions
     width = predicted(replace(STATED, **sizes)).peak_memory_bytes

@@ -24,10 +24,10 @@ from tests.knowledge.conftest import A100, CATALOGUE, CPU, DATA, L40S
 LENGTHS, BATCHES, STEPS = (512, 1024, 2048), (0, 1, 2, 4, 8, 16, 32, 64), (1, 2, 4, 8)
 
 
-def kind(pool: GpuPool, gpus: int, method: str = "lora", sharding: str = "ddp", **more: object) -> Config:
+def kind(pool: GpuPool, gpus: int, tuning: str = "lora", sharding: str = "ddp", **more: object) -> Config:
     return Config(
         model_name="llama3.1-8b",
-        method=method,
+        tuning=tuning,
         gpu_model=pool.gpu_model,
         number_gpus=gpus,
         tokens_per_sample=1,
@@ -42,8 +42,8 @@ def kind(pool: GpuPool, gpus: int, method: str = "lora", sharding: str = "ddp", 
 def every() -> Candidates:
     sizes = list(product(LENGTHS, BATCHES, STEPS))
     found = (
-        (kind(pool, gpus, method, sharding, gradient_checkpointing=checkpointing), pool, sizes)
-        for pool, gpus, method, sharding, checkpointing in product(
+        (kind(pool, gpus, tuning, sharding, gradient_checkpointing=checkpointing), pool, sizes)
+        for pool, gpus, tuning, sharding, checkpointing in product(
             (A100, L40S, CPU), (1, 2, 4, 8), ("full", "lora", "qlora"), ("none", "ddp", "fsdp"), (True, False)
         )
     )
@@ -53,8 +53,8 @@ def every() -> Candidates:
 def test_what_is_enumerated_is_what_no_launch_rule_refuses() -> None:
     found = {config_space.config_hash(config) for config in every().configs()}
     kinds = product((A100, L40S, CPU), (1, 2, 4, 8), ("full", "lora", "qlora"), ("none", "ddp", "fsdp"))
-    for (pool, gpus, method, sharding), batch in product(kinds, (0, 4)):
-        config = kind(pool, gpus, method, sharding, gradient_checkpointing=True)
+    for (pool, gpus, tuning, sharding), batch in product(kinds, (0, 4)):
+        config = kind(pool, gpus, tuning, sharding, gradient_checkpointing=True)
         sized = Candidates.of([(config, pool, [(512, batch, 2)])], CATALOGUE)
         expected = config_space.refused(config, CATALOGUE) is None and batch > 0
         assert len(sized) == expected

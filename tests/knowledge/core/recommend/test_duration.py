@@ -19,7 +19,7 @@ DATA = Workload(rows=100, lengths=((64, 100),))
 def promised(startup: Interval, rate: Interval, data: Workload = DATA) -> Option:
     config = Config(
         model_name=TINY.model_name,
-        method="lora",
+        tuning="lora",
         gpu_model="cpu",
         number_gpus=1,
         tokens_per_sample=64,
@@ -108,5 +108,5 @@ def test_stated_defaults_have_no_duration_of_a_step() -> None:
 
 def test_a_full_fine_tuning_of_a_model_that_nobody_knows_has_parts_as_well() -> None:
     made = promised(Interval(30.0), Interval(2000.0))
-    full = replace(made, config=replace(made.config, model_name="some-one/model", method="full"))
+    full = replace(made, config=replace(made.config, model_name="some-one/model", tuning="full"))
     assert duration.parts(full, None).saving_s == 1.0

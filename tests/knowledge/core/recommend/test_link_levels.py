@@ -22,20 +22,20 @@ PRIOR = PriorPredictor(catalogue=CATALOGUE)
 COMPUTE_S, TOKENS = 1.612, 4096  # of the example: a step of two GPUs
 
 
-def config(method: str, gpu_model: str = "A100-SXM4-80GB", gpus: int = 2, **more: Any) -> Config:
+def config(tuning: str, gpu_model: str = "A100-SXM4-80GB", gpus: int = 2, **more: Any) -> Config:
     return Config(
-        model_name="llama3.1-8b", method=method, gpu_model=gpu_model, number_gpus=gpus,
+        model_name="llama3.1-8b", tuning=tuning, gpu_model=gpu_model, number_gpus=gpus,
         tokens_per_sample=TOKENS, per_device_batch_size=1, precision="bfloat16", lora_r=16,
-        target_modules=ALL_LINEAR, sharding="fsdp" if method == "full" else "ddp", **more,
+        target_modules=ALL_LINEAR, sharding="fsdp" if tuning == "full" else "ddp", **more,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("method", "gigabytes", "expected"),
+    ("tuning", "gigabytes", "expected"),
     [("full", 24.09, [2386, 1454, 1314, 1132, 955]), ("lora", 0.168, [2540, 2528, 2525, 2519, 2512])],
 )
-def test_the_worked_example(method: str, gigabytes: float, expected: list[int]) -> None:
-    c = columns([config(method)], CATALOGUE)
+def test_the_worked_example(tuning: str, gigabytes: float, expected: list[int]) -> None:
+    c = columns([config(tuning)], CATALOGUE)
     assert c.link_bytes_s[0] == pytest.approx(230e9, rel=0.01)
     rates = []
     for link in (c.link_bytes_s[0], *PCIE_BYTES_S.values()):

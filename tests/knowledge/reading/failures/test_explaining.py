@@ -124,14 +124,14 @@ def test_a_loss_that_became_a_number_again_is_no_cause() -> None:
         ({"per_device_batch_size": 8}, {"per_device_batch_size": 4}),
         ({"per_device_batch_size": 9}, {"per_device_batch_size": 3}),
         ({"per_device_batch_size": 1, "gradient_checkpointing": False}, {"gradient_checkpointing": True}),
-        ({"per_device_batch_size": 1, "method": "lora", "gpu_model": "a100"}, {"method": "qlora"}),
+        ({"per_device_batch_size": 1, "tuning": "lora", "gpu_model": "a100"}, {"tuning": "qlora"}),
         (
-            {"per_device_batch_size": 1, "method": "full", "tokens_per_sample": 2048},
+            {"per_device_batch_size": 1, "tuning": "full", "tokens_per_sample": 2048},
             {"tokens_per_sample": 1024},
         ),
-        ({"per_device_batch_size": 1, "method": "full", "tokens_per_sample": 300}, {}),
+        ({"per_device_batch_size": 1, "tuning": "full", "tokens_per_sample": 300}, {}),
         (
-            {"per_device_batch_size": 1, "method": "lora", "gpu_model": "cpu", "tokens_per_sample": 512},
+            {"per_device_batch_size": 1, "tuning": "lora", "gpu_model": "cpu", "tokens_per_sample": 512},
             {"tokens_per_sample": 256},
         ),
         ({}, {}),

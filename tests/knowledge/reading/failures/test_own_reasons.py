@@ -15,11 +15,11 @@ REASONS = list(own_reasons())
 SAMPLES = {
     "The checkpoint is of other tokens: the data, the tokenizer, its chat template or the software that reads"
     " them changed. Submit the job anew.": "checkpoint",
-    "The method qlora needs a GPU; choose lora to train on CPU slots.": "unfit-settings",
+    "The tuning qlora needs a GPU; choose lora to train on CPU slots.": "unfit-settings",
     "fsdp goes with full or lora in bfloat16 or float32; choose those, or ddp.": "unfit-settings",
     "acme/x has 2,048 positions: choose at most 2,048 tokens per sample.": "unfit-settings",
     "The model's chat template does not show it the tools of the data. Choose another.": "unshown-data",
-    "The method qlora needs the package bitsandbytes on this node; install it.": "missing-package",
+    "The tuning qlora needs the package bitsandbytes on this node; install it.": "missing-package",
     "acme/x has no attention to adapt; choose all-linear as target_modules.": "unfit-settings",
     "acme/x is a t5; only models that continue text (causal language models) can be": "unsuitable-model",
     "The files of acme/x lack weights of the model: lm_head.weight.": "missing-model",

@@ -32,7 +32,7 @@ def test_a_sentence_a_question_a_correction_and_the_job(page: Any, person: Any) 
     expect(page.locator("#id_name_said")).to_contain_text("theirs")
     expect(page.get_by_label("LoRA rank", exact=True)).to_be_hidden()
     inside = page.locator("summary", has_text="All parameters").locator("[data-said-inside]")
-    for part in ("Filled from your sentence:", "Method lora", "LoRA rank 8", "Max steps 40"):
+    for part in ("Filled from your sentence:", "Tuning lora", "LoRA rank 8", "Max steps 40"):
         expect(inside).to_contain_text(part)
     look(page, "say-it")
     reported.get_by_role("button", name="Max steps").press("Enter")
@@ -48,10 +48,10 @@ def test_a_sentence_a_question_a_correction_and_the_job(page: Any, person: Any) 
     page.get_by_role("button", name="Submit job").click()
     page.wait_for_url("**/jobs/ftjob-*/")
     job = Job.objects.get()
-    assert (job.name, job.fixed) == ("mine", {"method": "lora", "lora_r": 4, "max_steps": 50})
+    assert (job.name, job.fixed) == ("mine", {"tuning": "lora", "lora_r": 4, "max_steps": 50})
     assert job.reading.said == "lora on builtin/tiny-llama, rank 4, 40 steps"
     assert {name: one["fate"] for name, one in job.reading.fields.items()} == {
-        "model": "kept", "method": "kept", "lora_r": "kept",
+        "model": "kept", "tuning": "kept", "lora_r": "kept",
     }  # fmt: skip
     page.get_by_role("link", name="Parameters").click()
     expect(page.get_by_text("“rank 4”")).to_be_visible()
@@ -94,7 +94,7 @@ def test_the_keyboard_alone_says_answers_corrects_and_submits(page: Any, person:
     tab_to(page, page.get_by_role("button", name="Submit job"))
     page.keyboard.press("Enter")
     page.wait_for_url("**/jobs/ftjob-*/")
-    assert Job.objects.get().fixed == {"method": "lora", "lora_r": 8, "number_gpus": 2}
+    assert Job.objects.get().fixed == {"tuning": "lora", "lora_r": 8, "number_gpus": 2}
 
 
 def test_what_the_sentence_filled_is_cleared_and_nothing_else(page: Any, person: Any) -> None:

@@ -2,8 +2,8 @@
 
 It loads the portal once and runs each command in a fork of itself. It reads one `{"command":
 [...], "path": PATH}` per line and answers with `{"code", "out", "err"}`. Beside the commands of
-manage.py there are `fill`, which makes a portal with something of everything, `tell`, which
-reports its contents, and those of `visits.py`.
+manage.py there are `fill`, which makes a portal with something of everything, and `tell`, which
+reports its contents.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from typing import Any
 import django
 from django.conf import settings
 from django.core.management import execute_from_command_line
-
-from tests.portal.ops.backup import visits
 
 PASSWORD = "a password to remember"
 
@@ -127,10 +125,6 @@ def tell() -> dict[str, Any]:
 OWN: dict[str, Callable[..., Any]] = {
     "fill": fill,
     "tell": tell,
-    "read": visits.read,
-    "open_pages": visits.open_pages,
-    "recommend": visits.recommend,
-    "go_on": visits.go_on,
 }
 
 if __name__ == "__main__":

@@ -208,7 +208,7 @@ def test_lengths_of_rows(rows: list[tuple[int, int]]) -> None:
 
 def option(gpus: int, seconds: float, cost: float) -> Option:
     config = Config(
-        model_name="m", method="lora", gpu_model="L4", number_gpus=gpus, tokens_per_sample=64,
+        model_name="m", tuning="lora", gpu_model="L4", number_gpus=gpus, tokens_per_sample=64,
         per_device_batch_size=1,
     )  # fmt: skip
     known = Interval(1.0)

@@ -129,7 +129,7 @@ def test_percentages() -> None:
 
 def option(gpu_model: str, seconds: float) -> Option:
     config = Config(
-        model_name="m", method="lora", gpu_model=gpu_model, number_gpus=1, tokens_per_sample=64,
+        model_name="m", tuning="lora", gpu_model=gpu_model, number_gpus=1, tokens_per_sample=64,
         per_device_batch_size=1,
     )  # fmt: skip
     value = Interval(seconds, None, None)

@@ -65,7 +65,7 @@ def test_the_button_opens_the_form_with_the_remedy(browser: Client, person: User
 
 
 def test_a_reason_of_our_own_trainer_has_its_cause_and_remedy(person: User, api: APIClient) -> None:
-    job = failed(person, reason="The method qlora needs a GPU; choose lora to train on CPU slots.")
+    job = failed(person, reason="The tuning qlora needs a GPU; choose lora to train on CPU slots.")
     answer = api.get(f"/api/jobs/{job.pk}/failure/").json()["failure"]
     assert answer["cause"] == "unfit-settings"
     assert "says what to choose instead" in answer["remedy"]

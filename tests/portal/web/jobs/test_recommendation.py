@@ -103,7 +103,7 @@ def test_physics_that_a_run_here_corrected_is_no_longer_physics_alone(
     assert "Predicted from physics alone" in recommendation(browser, data_file)
     ran = Config(
         model_name="builtin/tiny-llama",
-        method="lora",
+        tuning="lora",
         gpu_model="cpu",
         number_gpus=1,
         tokens_per_sample=512,
@@ -247,7 +247,7 @@ def test_an_impossible_request_says_what_would_make_it_possible_and_what_sending
     page = recommendation(browser, data_file, model="llama3.1-70b")
     alert = page.split('role="alert">')[1].split("</div>")[0]
     assert "No registered node can run this job." in alert
-    assert "It would fit with a node with 1 × L40S by the method qlora in bfloat16." in alert
+    assert "It would fit with a node with 1 × L40S by the tuning qlora in bfloat16." in alert
     assert "the job waits until a node that can run it joins" in alert
     assert "tokens_per_sample" not in alert
     assert "when a suitable node is free" not in page
@@ -288,9 +288,9 @@ def test_the_memory_of_the_prediction_is_told_part_by_part(
     for part in ("Weights", "Activations", "Overhead"):
         assert f">{part}</th>" in page
     assert "Changes that save memory" in page
-    assert "Method: lora → qlora<br>Quantization: none → bnb-4bit</th>" in page
+    assert "Tuning: lora → qlora<br>Quantization: none → bnb-4bit</th>" in page
     # Samples so long that activations are more than what is summed up as all else.
-    params = {"method": "full", "tokens_per_sample": 4096, "effective_batch_size": 16}
+    params = {"tuning": "full", "tokens_per_sample": 4096, "effective_batch_size": 16}
     body = {"model": "llama3.1-8b", "training_file": data_file.pk, "params": params}
     answer = api.post("/api/recommendations/", body, format="json").json()
     parts = answer["memory_parts"]
@@ -303,4 +303,4 @@ def test_the_memory_of_the_prediction_is_told_part_by_part(
     assert sum(parts.values()) == pytest.approx(peak, rel=0.03)
     saved = [saving["saved_bytes"] for saving in answer["memory_savings"]]
     assert peak > saved[0] > saved[-1] > 0
-    assert answer["memory_savings"][0]["changes"] == {"method": {"from": "full", "to": "lora"}}
+    assert answer["memory_savings"][0]["changes"] == {"tuning": {"from": "full", "to": "lora"}}

@@ -44,14 +44,14 @@ def test_a_configuration_becomes_the_beginning_of_a_job(browser: Client) -> None
         name: form[name].value()
         for name in (
             "model",
-            "params-method",
+            "params-tuning",
             "params-lora_r",
             "params-target_modules",
             "params-learning_rate",
         )
     } == {
         "model": "acme/base-8b",
-        "params-method": "lora",
+        "params-tuning": "lora",
         "params-lora_r": 8,
         "params-target_modules": "attention",
         "params-learning_rate": 3e-5,

@@ -92,7 +92,7 @@ def test_a_job_for_each_of_some_values(browser: Client, form: Form) -> None:
         ("lora_r", "8, 1000000", "1000000: "),
         ("lora_r", "8, 8", "Give each value once."),
         ("", "8, 16", "Choose the parameter"),
-        ("method", "lora, lara", "lara: Select a valid choice"),
+        ("tuning", "lora, lara", "lara: Select a valid choice"),
         ("nothing", "1, 2", "Select a valid choice"),
         ("gpu_model", "cpu, CPU", "must differ from each other; numbers 1 and 2 mean the same"),
         ("gpu_model", "cpu, abacus", "abacus: "),
@@ -183,7 +183,7 @@ def test_a_form_sent_again_with_other_values_asks_before_it_makes_another_job(
         ("params-lora_r", "9" * 400),
         ("params-lora_r", "1.5"),
         ("params-seed", "\ud800".encode("utf-8", "surrogatepass").decode("utf-8", "replace")),
-        ("params-method", "magic"),
+        ("params-tuning", "magic"),
         ("params-gpu_model", "abacus"),
     ],
 )

@@ -54,7 +54,7 @@ def test_distributed_takes_any_free_gpus() -> None:
 
 
 @pytest.mark.parametrize("placement", Placement)
-def test_nodes_that_cannot_train_by_its_method_are_no_place_for_a_gang(placement: Placement) -> None:
+def test_nodes_that_cannot_train_by_its_tuning_are_no_place_for_a_gang(placement: Placement) -> None:
     nodes = [node("unable", 8, cannot_train=frozenset({"qlora"})), node("able", 4)]
     free = FreeGpus(nodes, placement)
     four = by_qlora(option(gpus=4))

@@ -24,7 +24,11 @@ def test_ended_jobs_are_written_and_can_be_played(node: FakeNode, tmp_path: Path
     job = ended_job(node, ran_s=90)
     world.job()  # has not run: no part of the past
     call_command("export_trace", str(tmp_path / "past.csv"))
+    header = (tmp_path / "past.csv").read_text().partition("\n")[0].split(",")
+    assert "method" in header
+    assert "tuning" not in header
     [found] = load_trace(tmp_path / "past.csv").jobs
+    assert found.tuning == job.attempts.get().promised.config.tuning
     assert (found.job_id, found.submit_s, found.duration_s) == (job.pk, 0.0, 90.0)
     assert (found.gpus, found.model, found.status) == (1, job.model, "succeeded")
     assert found.user == f"user-{job.owner_id}"

@@ -63,7 +63,7 @@ class Findings:
 
 def examine(
     kind: str,
-    method: str,
+    tuning: str,
     folder: Path,
     *,
     rows: Sequence[dict[str, str]] = ROWS,
@@ -82,16 +82,16 @@ def examine(
         model_roots=(folder,),
         checkpoint_every_s=0.0,
         params={
-            "method": method,
+            "tuning": tuning,
             "precision": "float32",
             "tokens_per_sample": 320,
             "max_steps": STEPS,
             "per_device_batch_size": micro,
             "gradient_accumulation_steps": BATCH // micro,
             "seed": SEED,
-            "learning_rate": 1e-2 if method == "lora" else 1e-3,
+            "learning_rate": 1e-2 if tuning == "lora" else 1e-3,
             "gradient_checkpointing": False,
-            **({"lora_r": 4, "lora_alpha": 8} if method == "lora" else {}),
+            **({"lora_r": 4, "lora_alpha": 8} if tuning == "lora" else {}),
         },
     )
     result = run.write(rows=list(rows), validation=VALIDATION).train()
@@ -99,7 +99,7 @@ def examine(
         return Findings(reason=result["reason"])
     output = run.path / "output"
     last = run.path / "checkpoints" / f"step-{STEPS - 1}"
-    layers = plain_loop.adapted_layers(last) if method == "lora" else set()
+    layers = plain_loop.adapted_layers(last) if tuning == "lora" else set()
     again = replace(run, path=folder / "again")
     resumed = again.write(
         rows=list(rows), validation=VALIDATION, resume=run.path / "checkpoints" / f"step-{STEPS - 2}"
@@ -110,34 +110,34 @@ def examine(
         reason="" if resumed["outcome"] == "succeeded" else f"not resumed: {resumed['reason']}",
         scope=tuple(line.removeprefix("- ") for line in card.splitlines() if line.startswith("- ")),
         adapted=tuple(sorted({name.rpartition(".")[2] for name in layers})),
-        loss=max(abs(run.losses[step + 1] - loss) for step, loss in enumerate(_plain(run, method, layers))),
+        loss=max(abs(run.losses[step + 1] - loss) for step, loss in enumerate(_plain(run, tuning, layers))),
         resumed=max(
             abs(compared[step] - loss)
             for step, loss in {**again.losses, 0: resumed["eval_loss"] or 0.0}.items()
         ),
-        read=abs(_read(run, method) - result["eval_loss"]),
+        read=abs(_read(run, tuning) - result["eval_loss"]),
         warnings=tuple(result["output_warnings"]),
     )
 
 
-def _plain(run: Run, method: str, layers: set[str]) -> list[float]:
+def _plain(run: Run, tuning: str, layers: set[str]) -> list[float]:
     from transformers import AutoModelForCausalLM
 
     model = AutoModelForCausalLM.from_pretrained(run.model)
-    if method == "lora":
+    if tuning == "lora":
         model = plain_loop.with_adapters(model, layers, 4, 8, SEED)
     rate = run.params["learning_rate"]
     return plain_loop.train(model, _tokens(run, "train"), steps=STEPS, batch=BATCH, rate=rate, seed=SEED)
 
 
-def _read(run: Run, method: str) -> float:
+def _read(run: Run, tuning: str) -> float:
     """The evaluation of the output as its users read it."""
     from peft import PeftModel
     from transformers import AutoModelForCausalLM
 
     output = run.path / "output"
-    tuned = AutoModelForCausalLM.from_pretrained(run.model if method == "lora" else output)
-    if method == "lora":
+    tuned = AutoModelForCausalLM.from_pretrained(run.model if tuning == "lora" else output)
+    if tuning == "lora":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of keys that found no place, which the evaluation tells
             tuned = PeftModel.from_pretrained(tuned, output)

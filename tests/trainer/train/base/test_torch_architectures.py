@@ -150,10 +150,10 @@ def _run_of(run: Run, name: str, tmp_path: Path, **params: Any) -> Run:
     return run
 
 
-FULL = {"method": "full", "lora_r": None, "lora_alpha": None, "learning_rate": 1e-3}
+FULL = {"tuning": "full", "lora_r": None, "lora_alpha": None, "learning_rate": 1e-3}
 
 
-@pytest.mark.parametrize("params", [{"method": "lora"}, FULL])
+@pytest.mark.parametrize("params", [{"tuning": "lora"}, FULL])
 def test_a_model_with_a_vision_tower_is_trained_on_text_and_keeps_the_tower(
     run: Run, tmp_path: Path, params: dict[str, Any]
 ):
@@ -169,7 +169,7 @@ def test_a_model_with_a_vision_tower_is_trained_on_text_and_keeps_the_tower(
     assert "does not reach model.vision_tower" in (run.path / "output" / "README.md").read_text()
     base = AutoModelForCausalLM.from_pretrained(run.model)
     output = run.path / "output"
-    if params["method"] == "lora":
+    if params["tuning"] == "lora":
         tuned = PeftModel.from_pretrained(base, output)
         adapted = [name for name, weight in tuned.named_parameters() if "lora_B" in name and weight.any()]
         assert len(adapted) == 14
@@ -182,7 +182,7 @@ def test_a_model_with_a_vision_tower_is_trained_on_text_and_keeps_the_tower(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sharding", "params"), [("ddp", {"method": "lora"}), ("fsdp", FULL)])
+@pytest.mark.parametrize(("sharding", "params"), [("ddp", {"tuning": "lora"}), ("fsdp", FULL)])
 def test_a_model_with_a_vision_tower_is_trained_by_two_processes(
     run: Run, tmp_path: Path, sharding: str, params: dict[str, Any]
 ):
@@ -233,8 +233,8 @@ def test_models_of_other_tasks_are_refused_in_a_sentence(
 def test_experts_are_not_stored_in_4_bits(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("trainer.train.settings.check", lambda order: None)  # that it needs a GPU
     for name in ("mixtral", "falcon"):
-        result = _run_of(run, name, tmp_path, method="qlora").write().train()
-        assert "cannot be stored in 4 bits; choose the method lora" in result["reason"]
+        result = _run_of(run, name, tmp_path, tuning="qlora").write().train()
+        assert "cannot be stored in 4 bits; choose the tuning lora" in result["reason"]
 
 
 @pytest.mark.parametrize(("major", "refused"), [(7, True), (8, False)])

@@ -39,12 +39,12 @@ ALONE = {"deepseek_v32"}  # padding changes which keys its attention picks
 LONG = sentences(8, 30, 40)  # about 300 tokens
 
 
-def _examine(kind: str, method: str, folder: Path) -> Findings:
+def _examine(kind: str, tuning: str, folder: Path) -> Findings:
     if kind not in causal_kinds():
         pytest.skip(f"the installed transformers has no {kind}")
     if kind == "deepseek_v4":
-        return examine(kind, method, folder, rows=LONG)
-    return examine(kind, method, folder, micro=1 if kind in ALONE else 4)
+        return examine(kind, tuning, folder, rows=LONG)
+    return examine(kind, tuning, folder, micro=1 if kind in ALONE else 4)
 
 
 def _assert_exact(found: Findings) -> None:
@@ -102,7 +102,7 @@ def _scope(model: Any, longest: int = POSITIONS, micro: int = 1) -> tuple[str, .
     from trainer.train.base.scope import scope
 
     settings = SimpleNamespace(
-        method="lora", target_modules="all-linear", tokens_per_sample=longest, per_device_batch_size=micro
+        tuning="lora", target_modules="all-linear", tokens_per_sample=longest, per_device_batch_size=micro
     )
     order: Any = SimpleNamespace(settings=settings)
     return scope(model, order, _reach(model, longest))
@@ -152,7 +152,7 @@ def _run(run: Run, tmp_path: Path, kind: str, **params: Any) -> Run:
 
 def test_weights_without_moments_yet_do_not_keep_a_training_from_resuming(run: Run, tmp_path: Path):
     """A compressor of keys learns from rows of 128 tokens on; these are shorter."""
-    params = {"method": "full", "lora_r": None, "lora_alpha": None, "learning_rate": 1e-3}
+    params = {"tuning": "full", "lora_r": None, "lora_alpha": None, "learning_rate": 1e-3}
     params |= {"tokens_per_sample": 320, "per_device_batch_size": 1, "max_steps": 4}
     _run(run, tmp_path, "deepseek_v4", **params).checkpoint_every_s = 0.0
     result = run.write(rows=ROWS).train()
@@ -205,7 +205,7 @@ def test_weights_that_a_full_output_lacks_are_named(run: Run):
 
     from trainer.train.read_back import what_is_lost
 
-    run.params.update(method="full", max_steps=1, lora_r=None, lora_alpha=None)
+    run.params.update(tuning="full", max_steps=1, lora_r=None, lora_alpha=None)
     assert run.write().train()["output_warnings"] == []
     output = run.path / "output"
     stored = load_file(output / "model.safetensors")

@@ -34,7 +34,7 @@ def test_layers_of_eager_attention_are_within_five_percent(architecture: str) ->
     from benchmarks.knowledge.memory_terms import errors
     from benchmarks.trainer.memory_models import CASES
 
-    cases = [case for case in CASES if case.eager and case.method == "lora" and not case.keeping]
+    cases = [case for case in CASES if case.eager and case.tuning == "lora" and not case.keeping]
     assert len(cases) == 4
     for case in cases:
         assert abs(errors(architecture, case)["layer"]) < EXACT, case.name

@@ -39,11 +39,11 @@ def test_what_sizes_cannot_describe_is_refused_with_a_remedy(name: str):
         config_json(CATALOGUE.model(name))
 
 
-@pytest.mark.parametrize("method", ["lora", pytest.param("full", marks=pytest.mark.slow)])
-def test_a_training_measures_speed_and_memory_and_leaves_no_weights(run: Run, method: str):
+@pytest.mark.parametrize("tuning", ["lora", pytest.param("full", marks=pytest.mark.slow)])
+def test_a_training_measures_speed_and_memory_and_leaves_no_weights(run: Run, tuning: str):
     run.model, run.node = "random/some/model", {"shape": TINY}
-    run.params |= {"method": method, "max_steps": 3}
-    if method == "full":
+    run.params |= {"tuning": tuning, "max_steps": 3}
+    if tuning == "full":
         run.params |= {"lora_r": None, "lora_alpha": None}
     result = run.write().train()
     assert result["exit_code"] == 0, result["reason"]

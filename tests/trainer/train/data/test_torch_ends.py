@@ -214,20 +214,20 @@ def test_calls_tools_and_reasoning_are_in_the_template_of_a_model_without_one(tm
     assert tokenizer.decode(sample.ids) == text
 
 
-@pytest.mark.parametrize("method", ["full", "lora"])
-def test_the_end_that_was_learnt_is_announced(run: Run, method: str, capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize("tuning", ["full", "lora"])
+def test_the_end_that_was_learnt_is_announced(run: Run, tuning: str, capsys: pytest.CaptureFixture[str]):
     """Also where the base model's settings contradict each other."""
     from transformers import GenerationConfig
 
     tokenizer = foreign_tokenizer(
         CHATML, special=CHATML_TOKENS, eos="<|endoftext|>", pad_token="<|endoftext|>"
     )
-    run.model = foreign_model(run.models_dir, f"base-{method}", tokenizer)
+    run.model = foreign_model(run.models_dir, f"base-{tuning}", tokenizer)
     settings = run.models_dir / run.model / "generation_config.json"
     settings.write_text(
         json.dumps({**json.loads(settings.read_text()), "temperature": 0.5, "do_sample": False})
     )
-    run.params |= {"method": method, "max_steps": 1}
+    run.params |= {"tuning": tuning, "max_steps": 1}
     assert run.write(CHATS).train()["outcome"] == "succeeded"
     assert "what is learnt ends in <|im_end|>; the result names it as a stop" in capsys.readouterr().out
     eos, end = tokenizer.convert_tokens_to_ids(["<|endoftext|>", "<|im_end|>"])

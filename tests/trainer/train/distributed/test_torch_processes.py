@@ -75,7 +75,7 @@ def test_term_saves_a_checkpoint_and_exits_75(run: Run):
 
 
 def test_running_out_of_memory_is_told_from_other_errors(run: Run):
-    run.params.update(method="full", tokens_per_sample=2048, per_device_batch_size=64)
+    run.params.update(tuning="full", tokens_per_sample=2048, per_device_batch_size=64)
     rows = [{"prompt": "x" * 200, "completion": "y" * 1500}]
     assert run.write(rows=rows).finish("-c", LIMITED) == 76
     assert run.result["outcome"] == "oom"

@@ -9,7 +9,7 @@ import pytest
 from tests.trainer.runs import Run
 
 pytestmark = pytest.mark.torch
-FULL = {"method": "full", "lora_r": None, "lora_alpha": None, "learning_rate": 1e-3}
+FULL = {"tuning": "full", "lora_r": None, "lora_alpha": None, "learning_rate": 1e-3}
 
 
 @pytest.mark.parametrize(
@@ -46,13 +46,13 @@ def test_adapters_in_float32_on_a_bfloat16_base_are_sharded_with_gradient_checkp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["lora", "full"])
-def test_random_weights_are_made_in_shards(run: Run, method: str):
+@pytest.mark.parametrize("tuning", ["lora", "full"])
+def test_random_weights_are_made_in_shards(run: Run, tuning: str):
     from tests.trainer.train.base.test_torch_random_weights import TINY
 
     run.model, run.node = "random/some/model", {"shape": TINY}
-    run.params |= {"method": method, "max_steps": 3, "sharding": "fsdp", "per_device_batch_size": 2}
-    run.params |= {"lora_r": None, "lora_alpha": None} if method == "full" else {}
+    run.params |= {"tuning": tuning, "max_steps": 3, "sharding": "fsdp", "per_device_batch_size": 2}
+    run.params |= {"lora_r": None, "lora_alpha": None} if tuning == "full" else {}
     run.slots = 2
     assert run.write().finish() == 0, run.result["reason"]
     assert run.result["tokens_per_s"] > 0

@@ -25,7 +25,7 @@ MOST_STEPS = 100  # so that a training whose agent was killed ends soon
 def trainings(gpu: GpuFacts) -> list[dict[str, Any]]:
     """Return every parameter of the trainings that test a GPU or slot."""
     shared = {
-        "method": "lora",
+        "tuning": "lora",
         "quantization": "none",
         "precision": "float32" if gpu.model == "cpu" else "bfloat16",
         "lora_r": 16,

@@ -1,4 +1,4 @@
-"""A method that a node cannot train.
+"""A tuning that a node cannot train.
 
 The node reports it, jobs avoid the node, and everyone concerned is told why.
 """
@@ -20,7 +20,7 @@ from tests.harness.fake_node import FakeNode, facts
 A100 = {"model": "A100-SXM4-80GB", "memory_bytes": 80 << 30, "slots": 1}
 WITHOUT = {"qlora": "bitsandbytes is missing, install requirements/gpu.lock on it"}
 WHY = f"No registered node can train qlora (gpu-1: {WITHOUT['qlora']})."
-QLORA = {"model": "llama3.2-1b", "params": {"method": "qlora"}}
+QLORA = {"model": "llama3.2-1b", "params": {"tuning": "qlora"}}
 
 
 @pytest.fixture
@@ -37,11 +37,11 @@ def submitted(owner_api: APIClient, data_file: DatasetFile) -> Job:
 def test_the_page_and_rest_say_what_a_node_trains(node: FakeNode, browser: Client, api: APIClient) -> None:
     shown = browser.get(f"/nodes/{node.node_id}/").content.decode()
     assert "full, lora</dd>" in shown
-    assert f"Jobs with the method qlora go elsewhere: {WITHOUT['qlora']}." in shown
+    assert f"Jobs with the tuning qlora go elsewhere: {WITHOUT['qlora']}." in shown
     assert api.get(f"/api/nodes/{node.node_id}/").json()["cannot_train"] == WITHOUT
 
 
-def test_an_agent_that_says_nothing_is_given_every_method(
+def test_an_agent_that_says_nothing_is_given_every_tuning(
     api: APIClient, data_file: DatasetFile, browser: Client
 ) -> None:
     silent = world.fake_node(**A100)
@@ -82,19 +82,19 @@ def test_of_two_nodes_with_one_kind_of_gpu_it_runs_on_the_one_that_can(
     assert (second.wait_code, "no ready node offers that" in second.wait_text) == ("no-node", True)
 
 
-def test_other_methods_run_there_as_ever(node: FakeNode, api: APIClient, data_file: DatasetFile) -> None:
+def test_other_tunings_run_there_as_ever(node: FakeNode, api: APIClient, data_file: DatasetFile) -> None:
     body: dict[str, Any] = {"model": "llama3.2-1b", "training_file": data_file.pk}
-    api.post("/api/jobs/", {**body, "params": {"method": "lora"}}, format="json")
+    api.post("/api/jobs/", {**body, "params": {"tuning": "lora"}}, format="json")
     assert tick().started == 1
 
 
-def test_checking_a_configuration_names_the_remedy_and_the_method_that_would_do(
+def test_checking_a_configuration_names_the_remedy_and_the_tuning_that_would_do(
     node: FakeNode, api: APIClient, data_file: DatasetFile
 ) -> None:
     request = {**QLORA, "training_file": data_file.pk}
     answer = api.post("/api/recommendations/check/", request, format="json").json()
-    assert (answer["fits"], answer["changes"]) == (False, {"method": {"from": "qlora", "to": "lora"}})
-    assert answer["reason"].startswith(f"{WHY} With method qlora → lora, its chance to run")
+    assert (answer["fits"], answer["changes"]) == (False, {"tuning": {"from": "qlora", "to": "lora"}})
+    assert answer["reason"].startswith(f"{WHY} With tuning qlora → lora, its chance to run")
 
 
 def test_a_calibration_leaves_out_what_the_node_cannot_train(node: FakeNode, admin_api: APIClient) -> None:
@@ -102,10 +102,10 @@ def test_a_calibration_leaves_out_what_the_node_cannot_train(node: FakeNode, adm
     made = admin_api.post(f"/api/nodes/{node.node_id}/calibrations/", body, format="json")
     assert made.status_code == 201, made.content
     planned = Node.objects.get(pk=node.node_id).calibrations.get().plan
-    assert {config["method"] for config in planned} == {"lora", "full"}
+    assert {config["tuning"] for config in planned} == {"lora", "full"}
 
 
-def test_what_is_no_table_of_methods_is_named(node: FakeNode) -> None:
+def test_what_is_no_table_of_tunings_is_named(node: FakeNode) -> None:
     said = {"protocol": 1, "boot_id": "boot-1", "claims": [], "facts": facts(**A100, cannot_train=["qlora"])}
     answer = node.post_sync(said)
     assert (answer.status_code, answer.json()["error"]["field"]) == (400, "body.facts.cannot_train")

@@ -1,4 +1,4 @@
-"""Words for the method, the precision, and how GPUs share the model."""
+"""Words for the tuning, the precision, and how GPUs share the model."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _ADJECTIVE = (
 )
 
 WORDS: tuple[tuple[str, object, str], ...] = (
-    ("method", "qlora", r"q[\s-]?lora|(?:in\s+|with\s+)?(?:4[\s-]?bits?|four[\s-]bits?)(?:[\s-]+"
+    ("tuning", "qlora", r"q[\s-]?lora|(?:in\s+|with\s+)?(?:4[\s-]?bits?|four[\s-]bits?)(?:[\s-]+"
      r"(?:lora|adapters?"
         r"|quanti[sz](?:ation|ed)))?|int4|nf4|bnb[\s-]4bit|quanti[sz]ed\s+(?:lora|adapters?)|lora\s+"
         r"(?:on\s+(?:a\s+)?|in\s+|with\s+)?(?:4[\s-]?bits?|four[\s-]bits?)"),
-    ("method", "lora", r"lo[\s-]?ra(?:[\s-]+(?:adapters?|fine[\s-]?tun(?:e|ing)|tuning))?|(?:low[\s-]rank\s+"
+    ("tuning", "lora", r"lo[\s-]?ra(?:[\s-]+(?:adapters?|fine[\s-]?tun(?:e|ing)|tuning))?|(?:low[\s-]rank\s+"
         r")?adapt[eo]rs?(?:[\s-]+(?:tuning|training))?|low[\s-]rank(?:\s+adaptation)?|peft"),
-    ("method", "full", rf"fully[\s-]+{_TUNE}|full[\s-]+(?:model[\s-]+)?{_TUNE}"
+    ("tuning", "full", rf"fully[\s-]+{_TUNE}|full[\s-]+(?:model[\s-]+)?{_TUNE}"
      r"(?:[\s-]+(?:fine[\s-]?)?tun(?:e|ing))?"
         rf"|full[\s-]+(?:rank|blown)\s+{_TUNE}|(?:all|every)\s+(?:of\s+)?(?:the\s+|its\s+)?(?:model\s+"
         rf")?(?:weights?|parameters?|params|layers)|{_TUNE}\s+(?:it\s+)?(?:fully|everything|in full)"

@@ -15,11 +15,11 @@ from tests.knowledge.conftest import CATALOGUE, DATA
 
 
 def chosen(model: str, gpus: int) -> tuple[Choice, str]:
-    """The method for a model on a node of such A100 GPUs, and why it does not fit there."""
+    """The tuning for a model on a node of such A100 GPUs, and why it does not fit there."""
     pool = GpuPool(gpu_model="A100-SXM4-80GB", node_sizes=(gpus,), memory_bytes=80 << 30)
     request = Request(model, CATALOGUE.model(model), {}, DATA, Inventory(pools=(pool,)), CATALOGUE)
     choices = choose_submit_values(request)
-    return choices["method"], why_nothing_fits(request, values(choices), SearchSpace())
+    return choices["tuning"], why_nothing_fits(request, values(choices), SearchSpace())
 
 
 def gib(text: str) -> list[float]:
@@ -28,17 +28,17 @@ def gib(text: str) -> list[float]:
 
 def test_no_four_bits_where_cutting_the_model_needs_less() -> None:
     """The base is cut over eight GPUs in bfloat16 alone: 4-bit weights would need more of each."""
-    method, refused = chosen("llama3.1-405b", 8)
-    assert method.value == "lora"
-    assert "GiB" not in method.reason
+    tuning, refused = chosen("llama3.1-405b", 8)
+    assert tuning.value == "lora"
+    assert "GiB" not in tuning.reason
     assert refused.startswith("With lora this needs about ")
 
 
 def test_four_bits_are_told_by_the_same_figure() -> None:
-    method, refused = chosen("llama3.1-405b", 1)
-    assert method.value == "qlora"
-    assert "more than any registered GPU has" in method.reason
-    lora, qlora = gib(method.reason)
+    tuning, refused = chosen("llama3.1-405b", 1)
+    assert tuning.value == "qlora"
+    assert "more than any registered GPU has" in tuning.reason
+    lora, qlora = gib(tuning.reason)
     assert refused.startswith("With qlora this needs about ")
     assert gib(refused)[0] == pytest.approx(qlora, rel=0.05)
     assert qlora < lora
