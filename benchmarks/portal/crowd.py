@@ -83,7 +83,6 @@ def _nodes(count: int, now: datetime) -> list[Gpu]:
     gpus = [
         Gpu(
             node=node,
-            since=node.enrolled_at,
             index=index,
             model=MODELS[number % len(MODELS)],
             memory_bytes=80 * 2**30,

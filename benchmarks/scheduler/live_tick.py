@@ -120,7 +120,7 @@ def build(jobs: int, nodes: int) -> None:
     ]  # fmt: skip
     Node.objects.bulk_create(rows)
     Gpu.objects.bulk_create(
-        Gpu(node=row, since=row.enrolled_at, index=index, model="A100", memory_bytes=1)
+        Gpu(node=row, index=index, model="A100", memory_bytes=1)
         for row in rows
         for index in range(8)
     )

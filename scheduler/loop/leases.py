@@ -95,7 +95,7 @@ def expire_leases(epoch: Epoch, now: datetime) -> Reachability:
                 break
             with leadership.row(epoch, node=pk):
                 # Again, and held: a heartbeat that comes meanwhile either counts or finds the node lost.
-                if node := silent.select_for_update().filter(pk=pk).first():
+                if node := silent.select_for_update(no_key=True).filter(pk=pk).first():
                     budget.spend(1 + _lose(node, now))
     return heard.web
 

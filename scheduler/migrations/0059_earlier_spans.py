@@ -13,11 +13,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='epoch',
             name='nodes_earlier',
-            field=models.JSONField(default=list),
+            field=models.JSONField(db_default=[], default=list),
         ),
         migrations.AddField(
             model_name='epoch',
             name='web_earlier',
-            field=models.JSONField(default=list),
+            field=models.JSONField(db_default=[], default=list),
         ),
     ]

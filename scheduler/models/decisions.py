@@ -24,10 +24,10 @@ class Epoch(models.Model):
     # scheduler.core.serving.Reachability: of the web server, and of the nodes that reach it
     web_heard_at = models.DateTimeField(null=True, blank=True)
     web_since = models.DateTimeField(null=True, blank=True)
-    web_earlier = models.JSONField(default=list)
+    web_earlier = models.JSONField(default=list, db_default=[])
     nodes_heard_at = models.DateTimeField(null=True, blank=True)
     nodes_since = models.DateTimeField(null=True, blank=True)
-    nodes_earlier = models.JSONField(default=list)
+    nodes_earlier = models.JSONField(default=list, db_default=[])
 
     looked_s = 0.0  # no column: when its scheduler last looked at the clock, by its own
 

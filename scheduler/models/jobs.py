@@ -236,7 +236,7 @@ class Claim(models.Model):
     exit_code = models.IntegerField(null=True, blank=True)
     acked_seq = models.IntegerField(default=0)
     log_bytes = models.BigIntegerField(default=0)  # that are kept
-    log_left_out_bytes = models.BigIntegerField(default=0)
+    log_left_out_bytes = models.BigIntegerField(default=0, db_default=0)
     prepared_rows = models.BigIntegerField(default=0, db_default=0)
     prepared_at = models.DateTimeField(null=True, blank=True)
 

@@ -20,8 +20,9 @@ from tests.harness.servers import Postgres, Redis
 from tests.harness.stack import Stack
 
 pytestmark = pytest.mark.stack
-SLACK_S = 3  # on a busy machine, beyond the 5 s that are promised
+SLACK_S = 6  # on a busy machine, beyond the 5 s that are promised; who waits for others takes 12 s
 PAGE, REST, NODE, HEALTH = "/jobs/", "/api/jobs/", "/agent/v1/sync", "/healthz"
+WITHOUT_NODES = "/tokens/"
 CROWD = 3 * gunicorn.threads
 
 
@@ -54,8 +55,10 @@ def web(postgres: Postgres, _rows_are_readable: None) -> Iterator[Stack]:
 @pytest.fixture(scope="module")
 def ask(web: Stack) -> Ask:
     """As a person, a program and a node would."""
+    cookies = {"Cookie": signed_in(web)}
     headers = {
-        PAGE: {"Cookie": signed_in(web)},
+        PAGE: cookies,
+        WITHOUT_NODES: cookies,
         REST: {"Authorization": f"Bearer {web.token}"},
         NODE: {"Authorization": "Bearer fnode-" + "x" * 43},
         HEALTH: {},
@@ -117,5 +120,5 @@ def test_a_locked_table_is_503_within_5_s_for_a_crowd_and_what_does_without_it_g
             time.sleep(0.5)
             assert ask(HEALTH).status == httpx.codes.OK
             assert_refused_in_time([request.result() for request in requests])
-            assert ask(PAGE).status == httpx.codes.OK
+            assert ask(WITHOUT_NODES).status == httpx.codes.OK
         assert ask(NODE).status == httpx.codes.UNAUTHORIZED

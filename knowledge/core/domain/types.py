@@ -52,6 +52,11 @@ class Interval:
         low, high = (None if bound is None else bound * factor for bound in (self.low, self.high))
         return Interval(self.value * factor, low, high)
 
+    def at_most(self, limit: float) -> Interval:
+        """This interval of what cannot be more than the limit."""
+        low, high = (None if bound is None else min(bound, limit) for bound in (self.low, self.high))
+        return Interval(min(self.value, limit), low, high)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:

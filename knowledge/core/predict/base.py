@@ -5,7 +5,6 @@ Here is physics alone; `predict.predictor` adds what history teaches.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from knowledge.core.domain.types import Config, Interval, Prediction, Source
 from knowledge.core.predict.error_kernel import ErrorKernel
 
 MIN_P_VALID = 0.9  # what a recommendation may risk
-RUNS = 0.5  # the probability from which a configuration probably runs
 MEMORY_TAU = 0.15  # stated standard deviation of ln(peak memory) around the prior
 MEASURED_MARGIN = 1.05  # a learnt peak includes fragmentation, so it needs less room than the prior's
 # Predictions of unfamiliar peaks count where they are this much beyond the capacity; sooner of new settings.
@@ -80,21 +78,15 @@ class BasePredictor(ABC):
         c = columns(xs, self.catalogue)
         scores = self.score(xs, c)
         reasons = [config_space.refused(x, self.catalogue) for x in xs]
-        return [prediction(scores, row, c.memory[row], reason) for row, reason in enumerate(reasons)]
+        return [prediction(scores, row, reason) for row, reason in enumerate(reasons)]
 
 
-def prediction(scores: PredictionBatch, row: int, gpu_bytes: float, refused: str | None = None) -> Prediction:
-    """One row of the scores as a value.
-
-    The peak of a configuration that probably runs is at most what its GPU has: where memory is short, the
-    allocator gives blocks back that a step's copies would take beside them.
-    """
-    most = gpu_bytes if scores.p_valid[row] >= RUNS else math.inf
-    peak, low, high = (min(of[row], most) for of in (scores.memory, scores.memory_low, scores.memory_high))
+def prediction(scores: PredictionBatch, row: int, refused: str | None = None) -> Prediction:
+    """One row of the scores as a value."""
     return Prediction(
         p_valid=0.0 if refused else float(scores.p_valid[row]),
         tokens_per_second=_interval(scores.rate[row], scores.rate_low[row], scores.rate_high[row]),
-        peak_memory_bytes=_interval(peak, low, high),
+        peak_memory_bytes=_interval(scores.memory[row], scores.memory_low[row], scores.memory_high[row]),
         source=scores.source[row],
         outside=bool(scores.outside[row]),
         refused=refused,

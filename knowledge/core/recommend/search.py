@@ -9,7 +9,7 @@ that the user left open.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array, Mask
-from knowledge.core.domain.types import Choice, Config, Goal, Option, all_priced
+from knowledge.core.domain.types import Choice, Config, Goal, Option, Prediction, all_priced
 from knowledge.core.predict.base import MIN_P_VALID, BasePredictor, PredictionBatch, prediction
 from knowledge.core.recommend import defaults, duration
 from knowledge.core.recommend.candidates import Candidates, Rows, best_of_each
@@ -31,6 +31,7 @@ from knowledge.core.recommend.submit_defaults import (
     four_bits_instead,
 )
 
+RUNS = 0.5  # the probability from which a configuration probably runs
 ROOMY = 0.95  # fuller GPUs still run, but often several times slower: the allocator thrashes
 SAME_RATE = 0.97  # rates this near to the best count as equal: take the one that needs less memory
 HOPELESS = 0.05  # below this probability nothing is offered at all
@@ -121,7 +122,7 @@ class Search:
         made = [
             duration.option(
                 configs[row],
-                prediction(scores, row, c.memory[row]),
+                within_gpu(prediction(scores, row), c.memory[row]),
                 by_level=rates,
                 model=request.model,
                 data=request.data,
@@ -134,6 +135,16 @@ class Search:
         ]
         priced = all_priced(made)
         return tuple(sorted(_distinct(made), key=lambda option: rank(option, Goal.BALANCED, priced=priced)))
+
+
+def within_gpu(predicted: Prediction, gpu_bytes: float) -> Prediction:
+    """Tell the peak of what probably runs as at most what its GPU has.
+
+    Where memory is short, the allocator gives blocks back that a step's copies would take beside them.
+    """
+    if predicted.p_valid < RUNS:
+        return predicted
+    return replace(predicted, peak_memory_bytes=predicted.peak_memory_bytes.at_most(gpu_bytes))
 
 
 def values(choices: Mapping[str, Choice]) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def require_as_decided(job: Job, option: Option) -> None:
 
 def ready_nodes(node_ids: Collection[str], now: datetime) -> dict[str, Node]:
     """Those of the nodes that are ready, held in one order until the transaction ends."""
-    ready = Node.objects.select_for_update().filter(
+    ready = Node.objects.select_for_update(no_key=True).filter(
         pk__in=node_ids, state=NodeState.READY, last_seen_at__gte=trusted_since(now)
     )
     return {node.pk: node for node in ready.order_by("pk").only("name", "price_per_gpu_hour")}

@@ -72,7 +72,7 @@ def _has_outlived(node: Node, message: Sync, now: datetime) -> bool:
 
     True if it goes on while nothing is heard of the latest start any more.
     """
-    node.refresh_from_db(from_queryset=Node.objects.select_for_update())
+    node.refresh_from_db(from_queryset=Node.objects.select_for_update(no_key=True))
     if 0 < message.seq <= node.old_seqs.get(message.boot_id, 0):
         return False  # said again by somebody on the way
     lease = timedelta(seconds=settings.NODE_LOST_S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import F
@@ -65,8 +66,8 @@ def enrol_node(*, message: Enrol, address: str, now: datetime) -> tuple[Node, st
             "The join token is unknown, expired or used up; ask an administrator for a new one."
         )
     JoinToken.objects.filter(pk=join.pk).update(uses_left=F("uses_left") - 1)
-    node = Node.objects.create(
-        name=_free_name(message.name),
+    node = _create(
+        message.name,
         state=NodeState.LOST,
         reason="The node has not reported since it enrolled.",
         state_since=now,
@@ -84,6 +85,14 @@ def enrol_node(*, message: Enrol, address: str, now: datetime) -> tuple[Node, st
     return node, token
 
 
+def _create(wanted: str, **values: Any) -> Node:
+    """A node with the name, or the name and a number if another node has it."""
+    created = False
+    while not created:  # another one may take the name at the same moment
+        node, created = Node.present.get_or_create(name=_free_name(wanted), defaults=values)
+    return node
+
+
 def _free_name(wanted: str) -> str:
     name = wanted[:90] or "node"
     taken = set(Node.present.filter(name__startswith=name).values_list("name", flat=True))
@@ -97,7 +106,7 @@ def update_facts(*, node: Node, facts: NodeFacts, now: datetime) -> None:
 
     Other GPUs than it joined with block it, as does one that another node offers.
     """
-    node.refresh_from_db(from_queryset=Node.objects.select_for_update())
+    node.refresh_from_db(from_queryset=Node.objects.select_for_update(no_key=True))
     take_gpus(node=node, facts=facts, now=now)
     if trouble := gpu_trouble(node=node, now=now):
         block_node(node=node, kind=trouble.kind, reason=trouble.reason, now=now)

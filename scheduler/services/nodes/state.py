@@ -246,7 +246,7 @@ def _hold(node: Node) -> None:
 
     Decisions thus follow one another.
     """
-    node.refresh_from_db(from_queryset=Node.objects.select_for_update())
+    node.refresh_from_db(from_queryset=Node.objects.select_for_update(no_key=True))
 
 
 def _decide(

@@ -41,7 +41,7 @@ def test_a_user_is_made_with_a_password_that_is_shown_once(browser: Client, admi
     assert answer.status_code == 201
     assert signs_in("grace", answer.context["password"])
     assert answer.context["password"] not in browser.get("/users/").content.decode()
-    assert actions() == ["user created"]
+    assert actions() == ["user created", "signed in"]
 
 
 @pytest.mark.parametrize("name", ["", "ada", "ADA", "two words", "x" * 151, "a\x00b", MARKUP])
@@ -70,7 +70,7 @@ def test_a_person_is_locked_out_and_let_in_again(browser: Client, admin: User) -
     assert not signs_in("eve", "x")
     posted(browser, f"/users/{eve.pk}/activate/")
     assert signs_in("eve", "x")
-    assert actions() == ["user locked out", "user let in"]
+    assert actions() == ["user locked out", "sign-in failed", "user let in", "signed in"]
 
 
 def test_nobody_takes_their_own_role_or_access(browser: Client, admin: User) -> None:
