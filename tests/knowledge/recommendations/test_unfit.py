@@ -67,7 +67,7 @@ def test_what_is_out_of_reach_comes_with_the_remedies_that_are_left(
     model: str, pool: GpuPool, fixed: dict[str, Any], remedies: str
 ) -> None:
     note = said(model, pool, **fixed)
-    assert re.match(rf"With {fixed.get('method', 'lora')} this needs about \d", note)
+    assert re.match(rf"With {fixed.get('tuning', 'lora')} this needs about \d", note)
     assert note.endswith(f" It would fit with {remedies}.")
 
 

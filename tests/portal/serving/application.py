@@ -39,15 +39,15 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
         body = digest(environ["wsgi.input"]).encode()
     elif path == "/refuse":
         status, body = "401 Unauthorized", f"not {size}".encode()
-    elif path in ("/wait", "/wait/too"):
+    elif path == "/wait":
         time.sleep(1)
-    elif path == "/hold":
+    elif path in ("/hold", "/hold/too"):
         holding.append(path)
         released.wait(30)
-    elif path == "/held":
+    elif path in ("/held", "/healthz"):
         body = str(len(holding)).encode()
-    elif path == "/release":
-        released.set()
+        if environ["QUERY_STRING"] == "release":
+            released.set()
     elif path == "/waited":
         body = str(waited_s.get()).encode()
     elif path == "/file":
