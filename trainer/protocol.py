@@ -12,8 +12,8 @@ from typing import Any
 
 from trainer.self_tests import LinkTest, SpeedTest
 
-PROTOCOL = 1
-SUPPORTED_PROTOCOLS = (1,)
+PROTOCOL = 2
+SUPPORTED_PROTOCOLS = (2,)
 
 EXIT_NO_ROOM = 74  # the trainer could not write its result: a full disk, or one that is read-only
 EXIT_STOPPED = 75  # the trainer saved a checkpoint on request and left; it can be resumed
@@ -46,7 +46,8 @@ class Phase(StrEnum):
     """How far a claim is on its node."""
 
     ASSIGNED = "assigned"  # known to the portal only
-    STARTING = "starting"  # taken up: inputs, process, imports, model
+    QUEUED = "queued"  # taken up, where trainings wait in a queue of the executor's own
+    STARTING = "starting"  # taken up, or let go by that queue: inputs, process, imports, model
     RUNNING = "running"  # training steps
     DELIVERING = "delivering"  # the process has ended and its GPUs are free; its files are on their way
     ENDED = "ended"
@@ -145,6 +146,11 @@ class NodeFacts:
     link_tests: tuple[LinkTest, ...] = ()  # of one pair of GPUs for each way in which two relate
     link_problem: str = ""  # why there are none
 
+    @property
+    def has_gpus(self) -> bool:
+        """Does it offer GPUs, rather than CPU slots?"""
+        return self.gpus[0].model != "cpu"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrol:
@@ -181,7 +187,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimState:
-    """A node's report of one claim."""
+    """A node's report of one claim.
+
+    reason: why it ended; of one in a queue, why it waits there, as the executor says it.
+    """
 
     claim: str
     fence: int
@@ -226,6 +235,24 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What a claim's training is given.
+
+    flavor: of those that an engine offers; empty where there is one only. cores, memory_bytes: of each node,
+    GPUs' memory aside. run_s: how long it is expected to run at most; None: nobody knows.
+    grace_s: how long it may take to save and leave when it is asked to stop.
+    """
+
+    flavor: str = ""
+    nodes: int = 1
+    gpus_per_node: int
+    cores: int
+    memory_bytes: int
+    run_s: float | None = None
+    grace_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
     """All that a node needs to train; RUN_DIR/spec.json holds it with `Local`."""
 
@@ -238,6 +265,7 @@ class Spec:
     model: str
     params: dict[str, Any]  # every parameter of the recipe, resolved
     gpus: tuple[int, ...]  # indices on this node
+    resources: Resources
     rank: int = 0  # of this node among the nodes of the attempt
     nodes: int = 1
     inputs: tuple[File, ...] = ()  # path: train.jsonl, validation.jsonl; fetched from claims/C/inputs/PATH

@@ -15,6 +15,8 @@ from knowledge.core.domain.types import Interval, Option
 from knowledge.core.recommend.duration import NORMAL_80, STARTUP_FACTOR, parts
 from scheduler.core.pace import Pace, promised_pace, training_left
 
+NORMAL_95 = 1.645  # standard deviations below which 95 % of a normal distribution lie
+ASKED_IN_S = 600
 LATENCY_S = 5.0  # how long a report may be on its way
 
 
@@ -176,6 +178,16 @@ def _around(
     return Interval(
         value - done_s, max(0.0, value - done_s - below), max(0.0, value - done_s) + above + stalled_s
     )
+
+
+def asked_run_s(left: Interval) -> float:
+    """Return for how long to ask an engine for resources, in whole ten minutes.
+
+    One attempt in twenty takes longer than that; half of a normal distribution of the logarithm lies above
+    the value.
+    """
+    spread = math.log(left.high / left.value) / NORMAL_80 if left.high and left.value > 0 else 0.0
+    return ASKED_IN_S * max(1, math.ceil(left.value * math.exp(NORMAL_95 * spread) / ASKED_IN_S))
 
 
 def chance_beyond(left: Interval, limit: float) -> float:

@@ -212,11 +212,10 @@ def _holding(job: JobColumns, rows: JobRows, now: datetime) -> Holding | None:
     attempt = next((attempt for attempt in rows.attempts.get(job.pk, ()) if attempt.ended_at is None), None)
     if attempt is None:
         return None
-    remaining = attempt.remaining
-    left = remaining.left(now.timestamp()) if remaining else None
+    left = attempt.left(now)
     return Holding(
         option=attempt.promised,
         gpus=gpus,
-        since=attempt.created_at.timestamp(),
+        since=(attempt.begun_at or now).timestamp(),
         left_s=left.value if left else None,
     )

@@ -73,6 +73,8 @@ def enforce(epoch: Epoch, web: Reachability, now: datetime, budget: TickBudget) 
             continue
         since = now - timedelta(seconds=limit_s)
         old = Job.objects.filter(Exists(_holding()), state=state, state_since__lt=since)
+        if state is JobState.ASSIGNED:
+            old = old.filter(Exists(_not_taken_up()))
         if state is JobState.STARTING:
             old = old.exclude(Exists(_preparing(since)))
         for job in old.order_by("?"):
@@ -97,6 +99,16 @@ def _holding() -> QuerySet[Allocation]:
     """
     return Allocation.objects.filter(
         claim__attempt__job=OuterRef("pk"), claim__attempt__ended_at__isnull=True, released_at__isnull=True
+    )
+
+
+def _not_taken_up() -> QuerySet[Claim]:
+    """Return the claims of a job that their nodes know nothing of.
+
+    One that its node has taken up may wait in the queue of that node's engine for as long as it likes.
+    """
+    return Claim.objects.filter(
+        attempt__job=OuterRef("pk"), attempt__ended_at__isnull=True, phase=Phase.ASSIGNED
     )
 
 
@@ -236,7 +248,10 @@ def stop_at_time_limits(epoch: Epoch, now: datetime, budget: TickBudget) -> None
     They end as failed.
     """
     over = Job.objects.filter(
-        state__in=LIVE & STOPPABLE, attempts__ended_at__isnull=True, attempts__stops_at__lte=now
+        state__in=LIVE & STOPPABLE,
+        attempts__ended_at__isnull=True,
+        attempts__queued_s__isnull=False,  # in an engine's queue no time of it is used
+        attempts__stops_at__lte=now,
     )
     for job in over.order_by("?"):
         if not budget.allows():

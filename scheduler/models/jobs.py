@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import models
@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 
 from knowledge.core.domain.option_json import read_option
-from knowledge.core.domain.types import Option
+from knowledge.core.domain.types import Interval, Option
 from scheduler.core.measured import Measured
 from scheduler.core.remaining_time import Remaining
 from scheduler.core.types import Topology
@@ -157,6 +157,8 @@ class Attempt(models.Model):
     )
     created_at = models.DateTimeField()
     stops_at = models.DateTimeField(null=True, blank=True)  # when its job has run for as long as it may
+    # In the queue of its node's own engine, where that has one; null: it has not begun, as far as is known.
+    queued_s = models.FloatField(null=True, default=0.0, db_default=0.0)
     running_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     outcome = models.CharField(max_length=10, blank=True, choices=[(o.value, o.value) for o in Outcome])
@@ -194,9 +196,14 @@ class Attempt(models.Model):
     def __str__(self) -> str:
         return f"{self.job_id}#{self.fence}"
 
+    @property
+    def begun_at(self) -> datetime | None:
+        """When it began: at its start, unless it waited in an engine's queue first; None before that."""
+        return None if self.queued_s is None else self.created_at + timedelta(seconds=self.queued_s)
+
     def lasted_s(self, until: datetime) -> float:
-        """Return the seconds from its start to its end, or to `until` while it is live."""
-        return ((self.ended_at or until) - self.created_at).total_seconds()
+        """Return the seconds since it began, to its end, or to `until` while it is live."""
+        return 0.0 if self.begun_at is None else ((self.ended_at or until) - self.begun_at).total_seconds()
 
     @cached_property
     def promised(self) -> Option:
@@ -216,11 +223,20 @@ class Attempt(models.Model):
         """
         return Remaining.from_json(self.progress) if self.progress else None
 
+    def left(self, now: datetime) -> Interval | None:
+        """The time until it ends, in s; None if that is unknown. Before it began, all its work is left."""
+        remaining = self.remaining
+        if remaining is None:
+            return None
+        return remaining.left(remaining.heard_at if self.begun_at is None else now.timestamp())
+
 
 class Claim(models.Model):
     """One node's share of an attempt.
 
     started: its process ran at least for a moment.
+    queued_at, began_at: when it came into the queue of its node's engine and when it left that to begin;
+    both null where the node has none. engine_reason: why it waits there, in the engine's words.
     prepared_at: when it last reported more rows made ready for its first step.
     """
 
@@ -232,6 +248,9 @@ class Claim(models.Model):
         max_length=10, default=Phase.ASSIGNED, choices=[(p.value, p.value) for p in Phase]
     )
     started = models.BooleanField(default=False)
+    queued_at = models.DateTimeField(null=True, blank=True)
+    began_at = models.DateTimeField(null=True, blank=True)
+    engine_reason = models.CharField(max_length=300, blank=True, default="", db_default="")
     outcome = models.CharField(max_length=10, blank=True)
     exit_code = models.IntegerField(null=True, blank=True)
     acked_seq = models.IntegerField(default=0)

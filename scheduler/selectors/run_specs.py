@@ -9,8 +9,9 @@ from django.conf import settings
 from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.domain.catalogue import UnknownModel
 from knowledge.core.domain.config_json import UnknownSizes, config_json
+from scheduler.core.remaining_time import asked_run_s
 from scheduler.models import Attempt, Claim, DatasetFile, Job
-from trainer.protocol import RANDOM_MODEL, File, Resume, Spec
+from trainer.protocol import RANDOM_MODEL, File, Resources, Resume, Spec
 from trainer.recipes import RECIPES, Binds
 
 NEVER_S = 1e9
@@ -35,6 +36,7 @@ def spec_of(claim: Claim) -> Spec:
         model=job.model,
         params=params_of(job, attempt),
         gpus=tuple(indices),
+        resources=_resources(claim, len(indices)),
         rank=claim.rank,
         nodes=attempt.promised.nodes,
         inputs=_inputs(job),
@@ -44,6 +46,27 @@ def spec_of(claim: Claim) -> Spec:
         upload_limit_bytes=settings.CHECKPOINT_UPLOAD_BYTES,
         hang_after_s=settings.HANG_AFTER_S,
         shape=_shape(job.model) if is_random else {},
+    )
+
+
+def _resources(claim: Claim, gpus: int) -> Resources:
+    """Return what the claim's training is given.
+
+    Of its node's cores and memory it has as much as of the GPUs.
+    """
+    attempt, node = claim.attempt, claim.node
+    of_all = max(gpus, node.gpus.count())
+    left = attempt.left(attempt.created_at)
+    limits = [asked_run_s(left)] if left else []
+    if attempt.stops_at:
+        limits.append((attempt.stops_at - attempt.created_at).total_seconds())
+    return Resources(
+        nodes=attempt.promised.nodes,
+        gpus_per_node=gpus,
+        cores=max(1, node.cores * gpus // of_all),
+        memory_bytes=max(1, node.memory_bytes * gpus // of_all),
+        run_s=max(0.0, min(limits)) if limits else None,
+        grace_s=settings.STOP_GRACE_S / 2,
     )
 
 

@@ -103,7 +103,7 @@ def state_limits_s() -> dict[JobState, float]:
 
 
 def waits_until(job: Job, heard_at: datetime, now: datetime) -> datetime:
-    """Return when a job's attempt is given up, if nothing more is heard; two queries.
+    """Return when a job's attempt is given up, if nothing more is heard; two queries or three.
 
     That is when its node is lost, or before it when the job has been in its state for too long.
 
@@ -121,10 +121,15 @@ def waits_until(job: Job, heard_at: datetime, now: datetime) -> datetime:
         now=now,
     )
     limit_s = state_limits_s().get(JobState(job.state))
-    if limit_s is None:
+    if limit_s is None or (job.state == JobState.ASSIGNED and in_engine_queue(job)):
         return lost
     allowed = timedelta(seconds=max(limit_s, job.stop_grace_s or 0))
     return min(lost, max(job.state_since, web.open_since(now, terms.gap)) + allowed)
+
+
+def in_engine_queue(job: Job) -> bool:
+    """Does its attempt wait in the queue of a node's own engine, for however long that takes?"""
+    return job.attempts.filter(ended_at__isnull=True, queued_s__isnull=True).exists()
 
 
 def way_in(epoch: Epoch, name: str, now: datetime) -> Reachability:

@@ -29,10 +29,10 @@ EXECUTOR = Toy(
     lines={
         "trainer/agent/executors/table.py": {
             "import ProcessExecutor\n": (
-                "import ProcessExecutor\nfrom trainer.agent.executors.shell import ShellExecutor\n"
+                "import ProcessExecutor\nfrom trainer.agent.executors.queued import QueueExecutor\n"
             ),
             '    "process": ProcessExecutor,\n': (
-                '    "process": ProcessExecutor,\n    "shell": ShellExecutor,\n'
+                '    "process": ProcessExecutor,\n    "queued": QueueExecutor,\n'
             ),
         }
     },
@@ -168,4 +168,4 @@ def test_trainings_know_what_was_added(checkout: Path) -> None:
 def test_the_life_of_a_claim_is_the_same_under_another_executor(checkout: Path) -> None:
     files = [f"tests/trainer/agent/test_{name}.py" for name in ("executors", "life", "stops", "faults")]
     reported = "test_executors or test_life or adopts or saves or ignored or agent_is_told_to_leave"
-    run_tests(checkout, "-k", f"shell and ({reported})", *files)
+    run_tests(checkout, "-k", f"queued and ({reported})", *files)

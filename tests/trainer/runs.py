@@ -76,6 +76,12 @@ class Run:
             "model": self.model,
             "params": self.params,
             "gpus": list(range(self.slots)),
+            "resources": {
+                "gpus_per_node": self.slots,
+                "cores": self.slots,
+                "memory_bytes": 2**30,
+                "grace_s": 5,
+            },
             "checkpoint_every_s": self.checkpoint_every_s,
             **self.node,
         }

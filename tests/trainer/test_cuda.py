@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from tests.trainer.runs import Run
-from trainer.agent.node.gpu_idle import await_vacancy
+from trainer.agent.node.gpu_idle import await_vacancy, busy
 from trainer.agent.node.gpus import find_gpus
 from trainer.agent.node.torch_check import check_torch
 
@@ -33,7 +33,7 @@ def test_the_agent_offers_gpus_that_torch_can_use_and_nobody_holds():
     assert gpus
     assert all(gpu.memory_bytes > GIB and gpu.uuid.startswith("GPU-") for gpu in gpus)
     check_torch(gpus, None)
-    await_vacancy(gpus, str, threading.Event())
+    await_vacancy(lambda: busy(gpus), threading.Event())
 
 
 @pytest.mark.parametrize(

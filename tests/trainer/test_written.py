@@ -8,7 +8,7 @@ import pytest
 
 from trainer.agent.errors import SetupError
 from trainer.agent.settings import read_settings
-from trainer.protocol import ProtocolError
+from trainer.protocol import PROTOCOL, ProtocolError
 from trainer.protocol_parsing import parse_enrol
 from trainer.written import clean_name, decimal, whole
 
@@ -105,7 +105,7 @@ def test_a_node_is_refused_by_both_sides() -> None:
     with pytest.raises(SetupError, match=r"--name .*RIGHT-TO-LEFT OVERRIDE"):
         read_settings(["--portal", "http://127.0.0.1:1", "--name", "gpu\u202e1"])
     with pytest.raises(ProtocolError, match="RIGHT-TO-LEFT OVERRIDE") as refused:
-        parse_enrol({"protocol": 1, "join_token": "t", "name": "gpu\u202e1", "facts": {}})
+        parse_enrol({"protocol": PROTOCOL, "join_token": "t", "name": "gpu\u202e1", "facts": {}})
     assert refused.value.path == "body.name"
 
 

@@ -12,14 +12,13 @@ from types import FrameType
 
 from trainer.agent.claims.prepare import RunPreparation
 from trainer.agent.errors import SetupError, UpgradeNeeded
+from trainer.agent.executors.base import Executor, ExecutorOptions, LocalGpus
 from trainer.agent.executors.table import EXECUTORS
 from trainer.agent.link_test import with_links
 from trainer.agent.logs import set_up
-from trainer.agent.loop import EXIT_UPGRADE, Agent
-from trainer.agent.node.discovery import discover
+from trainer.agent.loop import EXIT_UPGRADE, Agent, node_facts
 from trainer.agent.node.network import Site
 from trainer.agent.node.notice import NoticeWatch
-from trainer.agent.node.torch_check import check_torch
 from trainer.agent.node.user import training_user
 from trainer.agent.portal_api.client import Portal
 from trainer.agent.portal_api.enrol import enrol, use_saved_token
@@ -42,13 +41,11 @@ def build(settings: Settings) -> Agent:
         raise SetupError(f"--dir {settings.dir} cannot be used: {error}") from error
     folder.lock()
     folder.refuse_a_copy()
-    facts = discover(
-        folder, settings.slots, settings.topology,
-        offline=settings.offline, kind=settings.kind, market=settings.market,
-    )  # fmt: skip
-    run_as = training_user(settings.user, folder)
-    if facts.gpus[0].model != "cpu":
-        check_torch(facts.gpus, run_as)
+    executor = _executor(settings, folder)
+    facts = node_facts(executor, settings, folder)
+    if isinstance(executor, LocalGpus):
+        executor.check(facts)
+    if facts.has_gpus:
         for tuning, why in facts.cannot_train.items():
             log.warning("no jobs with this tuning come here", extra={"tuning": tuning, "reason": why})
     workshop = RunPreparation(
@@ -56,13 +53,15 @@ def build(settings: Settings) -> Agent:
         command=settings.command,
         gpus=facts.gpus,
         cores=facts.cores,
+        memory_bytes=facts.memory_bytes,
         site=Site(portal=settings.portal, address=settings.address, ports=settings.ports),
+        local=isinstance(executor, LocalGpus),
         offline=settings.offline,
         models_limit_bytes=settings.models_limit_bytes,
         model_roots=settings.model_roots,
     )
-    executor, enrolled = EXECUTORS[settings.executor](run_as), use_saved_token(portal, folder)
-    if settings.speed_test and (enrolled or settings.join_token):
+    enrolled = use_saved_token(portal, folder)
+    if isinstance(executor, LocalGpus) and settings.speed_test and (enrolled or settings.join_token):
         facts = replace(facts, speed_tests=run_due(facts, workshop, executor))
         facts = with_links(facts, workshop, executor)
     if not enrolled:
@@ -71,6 +70,17 @@ def build(settings: Settings) -> Agent:
         settings=settings, folder=folder, portal=portal, executor=executor, workshop=workshop, facts=facts,
         notice=NoticeWatch(settings.notice) if settings.notice else None,
     )  # fmt: skip
+
+
+def _executor(settings: Settings, folder: NodeFolder) -> Executor:
+    """The one that was asked for. Raises SetupError."""
+    options = ExecutorOptions(
+        folder=folder,
+        user=training_user(settings.user, folder),
+        slots=settings.slots,
+        topology=settings.topology,
+    )
+    return EXECUTORS[settings.executor](options)
 
 
 def run(settings: Settings) -> int:

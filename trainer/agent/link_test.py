@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from trainer.agent.claims.prepare import RunPreparation
-from trainer.agent.executors.base import Executor, Launch
+from trainer.agent.executors.base import Launch, LocalExecutor
 from trainer.agent.node.environment import training_environment
-from trainer.agent.node.gpu_idle import busy
 from trainer.agent.node.measured import link_tests
 from trainer.agent.node.measured.link_tests import LinkTests, Pair
 from trainer.agent.speed_test import LOOK_EVERY_S, PREFIX, Failed, last_words
@@ -34,7 +33,7 @@ PROGRAM = ("-m", "trainer.train.distributed.links")
 LONGEST_S = 60.0  # of all pairs, the processes' start included
 
 
-def with_links(facts: NodeFacts, workshop: RunPreparation, executor: Executor) -> NodeFacts:
+def with_links(facts: NodeFacts, workshop: RunPreparation, executor: LocalExecutor) -> NodeFacts:
     """Return the facts with the node's link tests, which are run if they are due.
 
     They are unless the node has work, where GPUs are known to relate in some way, if the last ones are
@@ -49,10 +48,10 @@ def with_links(facts: NodeFacts, workshop: RunPreparation, executor: Executor) -
     return replace(facts, link_tests=found.tests, link_problem=found.problem)
 
 
-def _tested(pairs: Sequence[Pair], workshop: RunPreparation, executor: Executor) -> LinkTests:
+def _tested(pairs: Sequence[Pair], workshop: RunPreparation, executor: LocalExecutor) -> LinkTests:
     ranks = sorted({index for pair in pairs for index in pair})
     try:
-        if workshop.has_gpus and (who := busy([workshop.gpus[index] for index in ranks])):
+        if who := executor.occupant([workshop.gpus[index] for index in ranks]):
             raise Failed(who)
         tests = _run(pairs, ranks, workshop, executor)
     except (Failed, OSError) as problem:
@@ -63,7 +62,7 @@ def _tested(pairs: Sequence[Pair], workshop: RunPreparation, executor: Executor)
 
 
 def _run(
-    pairs: Sequence[Pair], ranks: Sequence[int], workshop: RunPreparation, executor: Executor
+    pairs: Sequence[Pair], ranks: Sequence[int], workshop: RunPreparation, executor: LocalExecutor
 ) -> tuple[LinkTest, ...]:
     """Raises Failed and OSError."""
     name = f"{PREFIX}links-{uuid.uuid4().hex}"
@@ -99,7 +98,11 @@ def _launch(name: str, run: Path, ranks: Sequence[int], workshop: RunPreparation
         offline=True,
     )
     return Launch(
-        claim=name, command=[workshop.command[0], *PROGRAM, str(run)], run=run, environment=environment
+        claim=name,
+        command=[workshop.command[0], *PROGRAM, str(run)],
+        run=run,
+        environment=environment,
+        resources=workshop.share(len(ranks), LONGEST_S),
     )
 
 

@@ -10,20 +10,29 @@ import random
 import threading
 import time
 import uuid
+from collections.abc import Sequence
+from dataclasses import replace
 
 from trainer.agent.claims.manager import ClaimManager
 from trainer.agent.claims.outcome import Stop
 from trainer.agent.claims.prepare import RunPreparation
 from trainer.agent.errors import AgentError, PortalAway, SetupError, TooMuch, Unauthorised, UpgradeNeeded
-from trainer.agent.executors.base import Executor
-from trainer.agent.node.discovery import discover
+from trainer.agent.executors.base import Executor, LocalGpus
+from trainer.agent.node.models import held
 from trainer.agent.node.notice import NoticeWatch
-from trainer.agent.node.usage import SlotUse
 from trainer.agent.portal_api.client import Portal
 from trainer.agent.portal_api.enrol import enrol
 from trainer.agent.settings import Settings
 from trainer.agent.storage.folder import NodeFolder
-from trainer.protocol import DEFAULT_LEASE_S, MAX_REPORTS_PER_SYNC, PROTOCOL, NodeFacts, Sync, SyncReply
+from trainer.protocol import (
+    DEFAULT_LEASE_S,
+    MAX_REPORTS_PER_SYNC,
+    PROTOCOL,
+    GpuUse,
+    NodeFacts,
+    Sync,
+    SyncReply,
+)
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +64,16 @@ def back_off_s(*, failures: int, asked_s: float, lease_s: float) -> float:
     return max(SHORTEST_PAUSE_S, min(asked_s + pause_s, latest_s))
 
 
+def node_facts(executor: Executor, settings: Settings, folder: NodeFolder) -> NodeFacts:
+    """What the executor has, on the terms of the agent's owner. Raises SetupError."""
+    return replace(
+        executor.facts(),
+        kind=settings.kind,
+        market=settings.market,
+        held_models=held(folder.models) if settings.offline else None,
+    )
+
+
 class Agent:
     """One node's agent; `run` returns the exit code."""
 
@@ -76,8 +95,7 @@ class Agent:
             folder=folder, portal=portal, executor=executor, workshop=workshop, changed=self._wake.set
         )
         self._notice = notice
-        self._workshop = workshop
-        self._slot_use = SlotUse(facts.gpus, has_gpus=workshop.has_gpus)
+        self._workshop, self._executor = workshop, executor
         self._boot_id, self._said = uuid.uuid4().hex, 0
         self._heard = time.monotonic()
         self._lease_s = DEFAULT_LEASE_S
@@ -158,10 +176,15 @@ class Agent:
             boot_id=self._boot_id,
             seq=self._said,
             claims=self.claims.states(self._reports, REPORT_BYTES),
-            gpus=self._slot_use.read(self.claims.loads),
+            gpus=tuple(self._use()),
             facts=None if self._facts_sent else self._facts,
             withdraw_in_s=self._notice.left_s() if self._notice else None,
         )
+
+    def _use(self) -> Sequence[GpuUse]:
+        """How busy each GPU or slot of this machine is; nothing where they are elsewhere."""
+        executor = self._executor
+        return executor.use(self._facts.gpus, self.claims.loads) if isinstance(executor, LocalGpus) else ()
 
     def _obey(self, reply: SyncReply) -> None:
         if self._failures:
@@ -206,17 +229,13 @@ class Agent:
             return
         self._facts_due = time.monotonic() + FACTS_EVERY_S
         try:
-            given = self._settings
-            facts = discover(
-                self._folder, given.slots, given.topology,
-                offline=given.offline, kind=given.kind, market=given.market,
-            )  # fmt: skip
+            facts = node_facts(self._executor, self._settings, self._folder)
         except SetupError as error:  # what is started meanwhile is declined, and trainings go on
             log.error("the node's facts cannot be read", extra={"error": str(error)})
             return
         self._facts_sent &= facts == self._facts
         self._facts = facts
-        self._workshop.gpus = self._slot_use.slots = facts.gpus  # a GPU that fell off changes their numbers
+        self._workshop.gpus = facts.gpus  # a GPU that fell off changes their numbers
 
     def _shut_down(self) -> None:
         """Stop every training with a checkpoint, tell the portal, leave."""

@@ -22,8 +22,7 @@ from typing import Any
 import psutil
 
 from trainer.agent.claims.prepare import RunPreparation, prepare
-from trainer.agent.executors.base import Executor, Handle
-from trainer.agent.node.gpu_idle import busy
+from trainer.agent.executors.base import Handle, LocalExecutor
 from trainer.agent.node.measured import speed_tests
 from trainer.agent.storage.folder import read_inside, read_json
 from trainer.agent.storage.text import clean_text, parse_object
@@ -44,7 +43,7 @@ class Failed(Exception):
     """A test gave no figures; the message says why."""
 
 
-def run_due(facts: NodeFacts, workshop: RunPreparation, executor: Executor) -> tuple[SpeedTest, ...]:
+def run_due(facts: NodeFacts, workshop: RunPreparation, executor: LocalExecutor) -> tuple[SpeedTest, ...]:
     """Run the tests that are due, unless the node has work.
 
     Returns the newest of each model. Any error becomes a test's problem: a node without figures is a node
@@ -60,17 +59,17 @@ def run_due(facts: NodeFacts, workshop: RunPreparation, executor: Executor) -> t
     return speed_tests.known(folder, facts.gpus)
 
 
-def _end_leftovers(workshop: RunPreparation, executor: Executor) -> None:
+def _end_leftovers(workshop: RunPreparation, executor: LocalExecutor) -> None:
     """End tests of an agent that was killed."""
     for run in workshop.folder.runs.glob(f"{PREFIX}*"):
         executor.cancel(Handle(run.name), force=True)
         shutil.rmtree(run, ignore_errors=True)
 
 
-def _tested(gpu: GpuFacts, workshop: RunPreparation, executor: Executor) -> SpeedTest:
+def _tested(gpu: GpuFacts, workshop: RunPreparation, executor: LocalExecutor) -> SpeedTest:
     name = uuid.uuid4().hex
     try:
-        if workshop.has_gpus and (who := busy([gpu])):
+        if who := executor.occupant([gpu]):
             raise Failed(who)
         figures = _Trial(PREFIX + name, gpu, workshop, executor).run()
     except (Failed, OSError) as problem:
@@ -88,7 +87,7 @@ class _Trial:
     name: str
     gpu: GpuFacts
     workshop: RunPreparation
-    executor: Executor
+    executor: LocalExecutor
     processor_s: float = 0.0
 
     @property
@@ -136,6 +135,7 @@ class _Trial:
             model=speed_tests.MODEL,
             params=params,
             gpus=(self.gpu.index,),
+            resources=self.workshop.share(1, LONGEST_S),
             checkpoint_every_s=LONGEST_S,
         )
 

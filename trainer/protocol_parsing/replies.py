@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trainer.message_reader import Reader
-from trainer.protocol import DEFAULT_LEASE_S, ClaimOrder, ProtocolError, Resume, Spec, SyncReply
+from trainer.protocol import DEFAULT_LEASE_S, ClaimOrder, ProtocolError, Resources, Resume, Spec, SyncReply
 from trainer.protocol_parsing.files import parse_file
 
 
@@ -18,6 +18,7 @@ def parse_spec(raw: Any) -> Spec:
         fence=reader.whole("fence", low=1),
         params=reader.table("params"),
         gpus=_indices(reader),
+        resources=_resources(Reader(reader.raw.get("resources"), "spec.resources")),
         rank=reader.whole("rank", 0),
         nodes=reader.whole("nodes", 1, low=1),
         inputs=tuple(parse_file(entry) for entry in reader.items("inputs", 100)),
@@ -35,6 +36,19 @@ def _indices(reader: Reader) -> tuple[int, ...]:
     if not isinstance(gpus, list | tuple) or not all(type(index) is int and index >= 0 for index in gpus):
         raise ProtocolError(f"{reader.path}.gpus", "must be a list of whole numbers from 0")
     return tuple(gpus)
+
+
+def _resources(reader: Reader) -> Resources:
+    run_s = reader.raw.get("run_s")
+    return Resources(
+        flavor=reader.text("flavor", "", limit=100),
+        nodes=reader.whole("nodes", 1, low=1),
+        gpus_per_node=reader.whole("gpus_per_node", low=1),
+        cores=reader.whole("cores", low=1),
+        memory_bytes=reader.whole("memory_bytes", low=1),
+        run_s=None if run_s is None else reader.number("run_s"),
+        grace_s=reader.number("grace_s"),
+    )
 
 
 def _resume(reader: Reader) -> Resume:

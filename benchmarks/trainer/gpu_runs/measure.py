@@ -30,6 +30,7 @@ from knowledge.catalogue.shipped_catalogue import shipped_catalogue
 from knowledge.core.domain.config_json import config_json
 from trainer.agent.claims.prepare import RunPreparation, prepare
 from trainer.agent.executors.base import Launch
+from trainer.agent.node.discovery import usable_memory_bytes
 from trainer.agent.node.gpu_idle import busy
 from trainer.agent.node.gpus import driver_facts, find_gpus
 from trainer.agent.node.network import Site
@@ -129,6 +130,7 @@ class Bench:
             command=[sys.executable, "-m", "trainer.run"],
             gpus=(self.gpu,),
             cores=cores,
+            memory_bytes=usable_memory_bytes(),
             site=Site(portal=""),
         )
         self._warm = self._started(folder)
@@ -206,6 +208,7 @@ class Bench:
                 "max_steps": planned.steps,
             },
             gpus=(self.gpu.index,),
+            resources=self._workshop.share(1, TAKES_S),
             checkpoint_every_s=3600.0,
             shape={} if built_in else config_json(CATALOGUE.model(config.model_name)),
         )

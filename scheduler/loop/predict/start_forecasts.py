@@ -73,8 +73,9 @@ def play_input(now: datetime) -> PlayInput:
 def _left(now: datetime) -> dict[str, Interval]:
     """The time left to running jobs, where they have measured it."""
     found = {}
-    for attempt in Attempt.objects.filter(ended_at__isnull=True).only("job_id", "progress"):
-        left = attempt.remaining.left(now.timestamp()) if attempt.remaining else None
+    live = Attempt.objects.filter(ended_at__isnull=True)
+    for attempt in live.only("job_id", "progress", "created_at", "queued_s"):
+        left = attempt.left(now)
         if left is not None:
             found[attempt.job_id] = left
     return found

@@ -38,9 +38,9 @@ def unsaved_s(attempts: Sequence[Attempt], saved: datetime | None, now: datetime
     """Running time that would be lost: none, if a stop leaves the time to save first."""
     live = next((attempt for attempt in attempts if attempt.ended_at is None), None)
     grace_s = settings.STOP_GRACE_S / 2
-    if live is None or grace_s >= SAVINGS_IN_A_GRACE * _saving_s(live):
+    if live is None or live.begun_at is None or grace_s >= SAVINGS_IN_A_GRACE * _saving_s(live):
         return 0.0
-    since = max(saved, live.created_at) if saved else live.created_at
+    since = max(saved, live.begun_at) if saved else live.begun_at
     return max(0.0, (now - since).total_seconds())
 
 

@@ -102,7 +102,7 @@ def new_prediction(job: Job, cost: JobCost | None, now: datetime) -> Option | No
     if remaining is not None:
         heard_s = now.timestamp() if counts.ended_at is None else remaining.heard_at
         prediction = corrected(prediction, remaining, so_far_s=duration_s(attempts, now), now=heard_s)
-    left = remaining.left(now.timestamp()) if remaining and counts.ended_at is None else None
+    left = counts.left(now) if counts.ended_at is None else None
     if cost and left and remaining and remaining.pace.trained_s:
         in_all = (cost.in_all(bound or 0.0) for bound in (left.value, left.low, left.high))
         return replace(prediction, cost=Interval(*in_all))

@@ -56,14 +56,16 @@ def waiting_s(job: Job, now: datetime) -> float:
 
 
 def startup_s(attempts: Sequence[Attempt], now: datetime) -> float:
-    """The time of all attempts before they trained."""
+    """The time of all attempts that have begun before they trained."""
     return sum(
-        lasted_s(attempt.created_at, attempt.running_at or attempt.ended_at or now) for attempt in attempts
+        lasted_s(attempt.begun_at, attempt.running_at or attempt.ended_at or now)
+        for attempt in attempts
+        if attempt.begun_at
     )
 
 
 def duration_s(attempts: Sequence[Attempt], now: datetime) -> float:
-    """The time of all attempts from their starts to their ends, or to `now`."""
+    """The time of all attempts from their beginnings to their ends, or to `now`."""
     return sum(max(0.0, attempt.lasted_s(now)) for attempt in attempts)
 
 
@@ -75,7 +77,7 @@ def ending(job: Job, attempts: Sequence[Attempt], now: datetime, *, silent: bool
     if silent or job.state not in (JobState.STARTING, JobState.RUNNING):
         return None
     live = next((attempt for attempt in attempts if attempt.ended_at is None), None)
-    left = live.remaining.left(now.timestamp()) if live and live.remaining else None
+    left = live.left(now) if live else None
     return None if left is None else Ending(now=now, left=left)
 
 

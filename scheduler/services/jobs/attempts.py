@@ -48,12 +48,27 @@ def end_attempt(*, attempt: Attempt, outcome: Outcome, reason: str, now: datetim
     attempt.refresh_from_db()
     attempt.claims.filter(outcome="").update(outcome=outcome, phase=Phase.ENDED)
     release(job=job, attempt=attempt, claims=attempt.claims.all(), now=now)
+    _correct_queue(attempt)
     if job.preempting:
         gpus = Allocation.objects.filter(claim__attempt=attempt).count()
         note_lost_work(attempt=attempt, gpus=gpus, outcome=outcome, now=now)
     record(attempt=attempt, job=job, now=now)
     log.info("attempt ended", extra={"job": job.pk, "attempt": str(attempt.pk), "outcome": outcome.value})
     return _follow(job, attempt, outcome, reason, now)
+
+
+def _correct_queue(attempt: Attempt) -> None:
+    """Take the trainer's word for how long it ran after it left an engine's queue.
+
+    An agent that was away saw it begin late, or not at all.
+    """
+    ran_s, ended_at = attempt.figures.runtime_s, attempt.ended_at
+    if attempt.queued_s == 0.0 or ran_s is None or ended_at is None:
+        return
+    longest_s = max(0.0, (ended_at - attempt.created_at).total_seconds() - ran_s)
+    if attempt.queued_s is None or attempt.queued_s > longest_s:
+        attempt.queued_s = longest_s
+        attempt.save(update_fields=["queued_s"])
 
 
 def release(*, job: Job, attempt: Attempt, claims: Iterable[Claim], now: datetime) -> None:

@@ -59,7 +59,7 @@ def note_lost_work(*, attempt: Attempt, gpus: int, outcome: Outcome, now: dateti
     lost_s = 0.0
     if outcome is not Outcome.SUCCEEDED:
         saved_at = Checkpoint.objects.filter(attempt=attempt).aggregate(at=Max("at"))["at"]
-        lost_s = lasted_s(saved_at or attempt.created_at, now)
+        lost_s = lasted_s(saved_at or attempt.begun_at or now, now)
     stop = Preemption.objects.filter(job=attempt.job_id, fence=attempt.fence)
     stop.update(gpus=gpus, lost_gpu_s=F("lost_gpu_s") + gpus * lost_s)
 
@@ -120,6 +120,6 @@ def _last_held(
 
 def note_start_up(*, attempt: Attempt, now: datetime) -> None:
     """Keep what it cost to start again, if the attempt before was stopped."""
-    start_up_s = lasted_s(attempt.created_at, now)
+    start_up_s = lasted_s(attempt.begun_at or now, now)
     stop = Preemption.objects.filter(job=attempt.job_id, fence=attempt.fence - 1)
     stop.update(lost_gpu_s=F("lost_gpu_s") + F("gpus") * start_up_s)

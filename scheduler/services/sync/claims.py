@@ -21,6 +21,7 @@ from scheduler.services.jobs.preemptions import note_start_up
 from scheduler.services.jobs.transitions import locked, move_job
 from scheduler.services.nodes.state import record_decline, record_implausible
 from scheduler.services.sync.checkpoints import set_aside
+from scheduler.services.sync.engine_queue import note_queue
 from scheduler.services.sync.reports import apply_report
 from scheduler.states import JobState, Outcome
 from trainer.protocol import ClaimState, Phase
@@ -68,8 +69,9 @@ def take_state(*, node: Node, said: ClaimState, now: datetime) -> str:
     back.
     """
     claim = held_claim(node=node, claim_id=said.claim, fence=said.fence, now=now)
+    waits_as_before = said.phase is not Phase.QUEUED or said.reason == claim.engine_reason
     nothing_new = said.phase == claim.phase and all(r.seq <= claim.acked_seq for r in said.reports)
-    return "" if nothing_new else _take(node, claim.attempt.job_id, said, now)
+    return "" if nothing_new and waits_as_before else _take(node, claim.attempt.job_id, said, now)
 
 
 @transaction.atomic
@@ -81,6 +83,7 @@ def _take(node: Node, job_id: str, said: ClaimState, now: datetime) -> str:
         return ""  # it ended already and waits for the rest of its gang
     if ORDER.index(said.phase) < ORDER.index(Phase(claim.phase)):
         raise BadReport(f"the claim was {claim.phase} and cannot be {said.phase} again")
+    note_queue(job=job, claim=claim, said=said, now=now)
     wrong = _take_reports(job, claim, said, now)
     if said.phase is Phase.ENDED:
         _end(claim, said, now)
@@ -115,12 +118,12 @@ def _advance(job: Job, claim: Claim, phase: Phase, now: datetime) -> None:
 
     A claim that delivers needs its GPUs no more: its files may wait for the portal's disk.
     """
-    claim.phase, claim.started = phase, True
+    claim.phase, claim.started = phase, phase is not Phase.QUEUED
     claim.save(update_fields=["phase", "started"])
     if phase is Phase.DELIVERING:
         release(job=job, attempt=claim.attempt, claims=[claim], now=now)
     slowest = min((Phase(p) for p in claim.attempt.claims.values_list("phase", flat=True)), key=ORDER.index)
-    if job.state == JobState.ASSIGNED and slowest is not Phase.ASSIGNED:
+    if job.state == JobState.ASSIGNED and slowest not in (Phase.ASSIGNED, Phase.QUEUED):
         job = move_job(job=job, to=JobState.STARTING, now=now, first_started_at=job.first_started_at or now)
     trains = slowest is Phase.RUNNING or (slowest is Phase.DELIVERING and claim.attempt.figures != Measured())
     if job.state == JobState.STARTING and trains:

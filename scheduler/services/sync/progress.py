@@ -22,7 +22,7 @@ def begin(attempt: Attempt, promised: Option, *, total_steps: int, rows: float |
         promised_remaining(
             promised,
             known_model(promised.config.model_name),
-            began_at=attempt.created_at.timestamp(),
+            began_at=_began_at(attempt),
             step=attempt.resume_step,
             total_steps=total_steps,
             rows=rows,
@@ -67,9 +67,13 @@ def _remaining(attempt: Attempt) -> Remaining:
     """
     if attempt.remaining:
         return attempt.remaining
-    began_at, promised = attempt.created_at.timestamp(), attempt.promised
+    promised = attempt.promised
     model = known_model(promised.config.model_name)
-    return promised_remaining(promised, model, began_at=began_at, step=attempt.resume_step)
+    return promised_remaining(promised, model, began_at=_began_at(attempt), step=attempt.resume_step)
+
+
+def _began_at(attempt: Attempt) -> float:
+    return (attempt.begun_at or attempt.created_at).timestamp()
 
 
 def _write(attempt: Attempt, remaining: Remaining) -> None:

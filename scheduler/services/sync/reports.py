@@ -112,7 +112,7 @@ def _start(job: Job, claim: Claim, report: Report, now: datetime) -> None:
     job.total_steps = total_steps  # the next report of this sync may be a step
     Job.objects.filter(pk=job.pk).update(total_steps=total_steps)
     if (row_tokens := _number(body, "row_tokens")) and not attempt.resume_step:
-        took = (now - attempt.created_at).total_seconds()
+        took = max(attempt.lasted_s(now), attempt.figures.startup_s or 0.0)  # its beginning was seen late
         promised = repredict(job=job, promised=promised, row_tokens=row_tokens, startup_s=took)
         attempt.prediction = option_json(promised)
         attempt.save(update_fields=["prediction"])

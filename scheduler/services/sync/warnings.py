@@ -96,7 +96,7 @@ def _outlook(job: Job, attempt: Attempt, now: datetime, memory: PeakGrowth | Non
     """The outlook of a job with limits; None where nothing is known of its end."""
     if all(limit is None for limit in (job.deadline_at, job.budget, attempt.stops_at, memory)):
         return None
-    left = attempt.remaining.left(now.timestamp()) if attempt.remaining else None
+    left = attempt.left(now)
     if left is None:
         return None
     deadline_in_s = (job.deadline_at - now).total_seconds() if job.deadline_at else None

@@ -14,6 +14,7 @@ from portal.node_package import join_command
 from scheduler.loop.tick import tick
 from scheduler.models import Node
 from tests.harness import world
+from trainer.protocol import PROTOCOL
 
 JOB_READS = ("", "events/", "metrics/", "logs/", "artifacts/", "artifacts/adapter/model.bin")
 
@@ -71,7 +72,7 @@ def test_a_join_token_is_shown_and_lets_a_node_in(admin_api: APIClient) -> None:
     payload = admin_api.post("/api/nodes/join-tokens/", {"uses": 1}, format="json").json()
     token = payload["join_token"]
     assert payload["command"] == join_command(portal="http://testserver", token=token)
-    body = {"join_token": token, "protocol": 1, "name": "n", "facts": {}}
+    body = {"join_token": token, "protocol": PROTOCOL, "name": "n", "facts": {}}
     answer = Client().post("/agent/v1/enrol", body, content_type="application/json")
     assert answer.status_code == 400, "the token passed; the empty facts did not"
 

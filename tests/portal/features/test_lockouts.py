@@ -27,6 +27,7 @@ from scheduler.services.nodes.register import create_join_token
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, facts, step
 from tests.portal.conftest import token_client
+from trainer.protocol import PROTOCOL
 
 
 class Intruder:
@@ -54,7 +55,7 @@ class Intruder:
 
 
 def joins(token: str) -> bool:
-    body = {"join_token": token, "protocol": 1, "name": "theirs", "facts": facts()}
+    body = {"join_token": token, "protocol": PROTOCOL, "name": "theirs", "facts": facts()}
     return Client().post("/agent/v1/enrol", body, content_type="application/json").status_code == 201
 
 

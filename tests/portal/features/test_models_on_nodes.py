@@ -16,6 +16,7 @@ from scheduler.loop.tick import tick
 from scheduler.models import Claim, DatasetFile, Job, Node
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, facts
+from trainer.protocol import PROTOCOL
 
 A100 = {"model": "A100-SXM4-80GB", "memory_bytes": 80 << 30, "slots": 1}
 MODEL = "Qwen/Qwen2.5-0.5B"
@@ -114,7 +115,12 @@ def test_a_calibration_with_such_a_model_is_refused(node: FakeNode, admin_api: A
 
 def test_what_is_no_list_of_models_is_named(node: FakeNode) -> None:
     for held in ({"a": "b"}, [1], ["m" * 301]):
-        said = {"protocol": 1, "boot_id": "boot-1", "claims": [], "facts": facts(**A100, held_models=held)}
+        said = {
+            "protocol": PROTOCOL,
+            "boot_id": "boot-1",
+            "claims": [],
+            "facts": facts(**A100, held_models=held),
+        }
         answer = node.post_sync(said)
         assert (answer.status_code, answer.json()["error"]["field"]) == (400, "body.facts.held_models")
     assert Node.objects.get().held_models == ["google/gemma-3-1b-it"]

@@ -16,6 +16,7 @@ from scheduler.loop.tick import tick
 from scheduler.models import Claim, DatasetFile, Job, Node
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, facts
+from trainer.protocol import PROTOCOL
 
 A100 = {"model": "A100-SXM4-80GB", "memory_bytes": 80 << 30, "slots": 1}
 WITHOUT = {"qlora": "bitsandbytes is missing, install requirements/gpu.lock on it"}
@@ -106,7 +107,12 @@ def test_a_calibration_leaves_out_what_the_node_cannot_train(node: FakeNode, adm
 
 
 def test_what_is_no_table_of_tunings_is_named(node: FakeNode) -> None:
-    said = {"protocol": 1, "boot_id": "boot-1", "claims": [], "facts": facts(**A100, cannot_train=["qlora"])}
+    said = {
+        "protocol": PROTOCOL,
+        "boot_id": "boot-1",
+        "claims": [],
+        "facts": facts(**A100, cannot_train=["qlora"]),
+    }
     answer = node.post_sync(said)
     assert (answer.status_code, answer.json()["error"]["field"]) == (400, "body.facts.cannot_train")
     assert Node.objects.get().cannot_train == WITHOUT

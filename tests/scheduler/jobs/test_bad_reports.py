@@ -9,6 +9,7 @@ import pytest
 from scheduler.models import Attempt, Node
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, facts, step
+from trainer.protocol import PROTOCOL
 
 pytestmark = pytest.mark.django_db
 LONE = "\ud800"  # half of a pair: valid JSON, but no text
@@ -96,7 +97,7 @@ def test_versions_of_software_are_kept_with_a_mark_for_what_is_no_text(node: Fak
 def test_a_message_with_such_a_field_is_refused_by_its_name(
     node: FakeNode, change: dict[str, Any], field: str
 ) -> None:
-    answer = node.post_sync({"protocol": 1, "boot_id": "boot-1", "claims": [], **change})
+    answer = node.post_sync({"protocol": PROTOCOL, "boot_id": "boot-1", "claims": [], **change})
     assert (answer.status_code, answer.json()["error"]["field"]) == (400, field)
 
 
@@ -111,5 +112,5 @@ def test_an_end_with_a_reason_that_is_no_text_is_refused_by_its_name(node: FakeN
     world.placed_job(node)
     order = node.take_up()
     said = node.say(order, "ended", outcome="error", reason=LONE)
-    answer = node.post_sync({"protocol": 1, "boot_id": "boot-1", "claims": [said]})
+    answer = node.post_sync({"protocol": PROTOCOL, "boot_id": "boot-1", "claims": [said]})
     assert (answer.status_code, answer.json()["error"]["field"]) == (400, "body.claims[0].reason")

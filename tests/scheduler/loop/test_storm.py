@@ -35,6 +35,7 @@ from scheduler.states import TERMINAL
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, step
 from tests.harness.invariants import assert_sound
+from trainer.protocol import PROTOCOL
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 STORM_S = float(os.environ.get("STORM_S", "20"))
@@ -77,7 +78,7 @@ class Agent:
             if claim["phase"] != "ended" and rng.random() < 0.12:
                 claim |= {"phase": "ended", "outcome": rng.choice(ENDS)}
         claims = [dict(claim) for claim in self.claims.values()]
-        return {"protocol": 1, "boot_id": "one", "claims": claims}
+        return {"protocol": PROTOCOL, "boot_id": "one", "claims": claims}
 
     def _obey(self, orders: dict[str, Any], rng: random.Random) -> None:
         fresh = {name for name, order in orders.items() if not order.get("error")}

@@ -19,6 +19,7 @@ from scheduler.services.nodes.state import resume_node
 from scheduler.states import JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, facts, step
+from trainer.protocol import PROTOCOL
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +32,7 @@ class Agent:
 
     def message(self, *claims: dict[str, Any], **more: Any) -> dict[str, Any]:
         self.seq += 1
-        return {"protocol": 1, "boot_id": self.boot, "seq": self.seq, "claims": list(claims), **more}
+        return {"protocol": PROTOCOL, "boot_id": self.boot, "seq": self.seq, "claims": list(claims), **more}
 
     def send(self, message: dict[str, Any]) -> int:
         return int(self.node.post_sync(message).status_code)
@@ -166,7 +167,7 @@ def test_late_messages_do_not_bring_a_lost_node_back(first: Agent, second: Agent
 
 def test_agents_that_do_not_number_what_they_say_are_told_apart_as_well(node: FakeNode) -> None:
     def sync(boot: str) -> int:
-        return int(node.post_sync({"protocol": 1, "boot_id": boot, "claims": []}).status_code)
+        return int(node.post_sync({"protocol": PROTOCOL, "boot_id": boot, "claims": []}).status_code)
 
     assert [sync(boot) for boot in "abaaab"] == [200, 200, 409, 409, 409, 200]
     assert row().state == NodeState.READY

@@ -25,6 +25,7 @@ from scheduler.services.nodes.state import readmit_node
 from scheduler.states import REMOVABLE, JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
+from trainer.protocol import PROTOCOL
 
 pytestmark = pytest.mark.django_db
 
@@ -54,7 +55,7 @@ def test_a_removed_node_is_in_no_list_and_no_offer_and_its_token_is_worthless() 
     with pytest.raises(NotFound):
         get_node(node.node_id)
     assert node_by_token(node.token) is None
-    assert node.post_sync({"protocol": 1, "boot_id": "b", "claims": []}).status_code == 401
+    assert node.post_sync({"protocol": PROTOCOL, "boot_id": "b", "claims": []}).status_code == 401
     assert AuditEntry.objects.get(action="node removed").data == {"name": "gpu-box"}
 
 

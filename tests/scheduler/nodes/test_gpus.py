@@ -23,6 +23,7 @@ from scheduler.states import NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, gpu_facts
 from tests.harness.threads import at_once
+from trainer.protocol import PROTOCOL
 
 pytestmark = pytest.mark.django_db
 A, B, C, D = (f"GPU-{letter * 8}-1111-2222-3333-444444444444" for letter in "abcd")
@@ -104,7 +105,7 @@ def test_slices_of_one_gpu_are_gpus_of_their_own() -> None:
 
 def test_a_gpu_that_is_listed_twice_is_refused_by_its_field() -> None:
     token = create_join_token(actor=world.admin(), now=database_now())
-    body = {"join_token": token, "protocol": 1, "name": "box", "facts": gpu_facts(A, B, A.upper())}
+    body = {"join_token": token, "protocol": PROTOCOL, "name": "box", "facts": gpu_facts(A, B, A.upper())}
     answer = Client().post("/agent/v1/enrol", body, content_type="application/json")
     assert answer.status_code == 400
     assert answer.json()["error"]["field"] == "body.facts.gpus[2].uuid"

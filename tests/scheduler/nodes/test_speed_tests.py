@@ -21,6 +21,7 @@ from scheduler.services.files.uploads import store_file
 from scheduler.states import NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, facts
+from trainer.protocol import PROTOCOL
 
 pytestmark = pytest.mark.django_db
 
@@ -164,7 +165,7 @@ def test_a_gpu_that_the_node_lacks_is_left_out() -> None:
 )
 def test_a_test_that_is_no_message_is_refused_by_its_field(wrong: dict[str, Any]) -> None:
     node = joined()
-    body = {"protocol": 1, "boot_id": "boot-1", "facts": facts(speed_tests=[speed_test(**wrong)])}
+    body = {"protocol": PROTOCOL, "boot_id": "boot-1", "facts": facts(speed_tests=[speed_test(**wrong)])}
     answer = node.post_sync(body)
     assert answer.status_code == 400
     assert re.search(rf"speed_tests\[0\](.runs\[0\])?.{next(iter(wrong))}", answer.content.decode())

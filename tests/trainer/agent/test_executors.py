@@ -16,11 +16,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.trainer.agent.fakes.fake_portal import until
+from tests.trainer.agent.fakes.fake_portal import ONE_SLOT, until
 from trainer.agent.executors import process
-from trainer.agent.executors.base import Cause, End, Executor, Handle, Launch
+from trainer.agent.executors.base import Cause, End, Executor, ExecutorOptions, Handle, Launch
 from trainer.agent.executors.process import ProcessExecutor
 from trainer.agent.executors.table import EXECUTORS
+from trainer.agent.storage.folder import NodeFolder
 
 BUSY = [sys.executable, "-c", "while True: pass"]
 
@@ -31,7 +32,8 @@ def shell(text: str) -> list[str]:
 
 def start(executor: Executor, run: Path, command: list[str]) -> Handle:
     """Start a command as the training of a claim that is named like its folder."""
-    launch = Launch(claim=run.name, command=command, run=run, environment={"PATH": os.defpath})
+    environment = {"PATH": os.defpath, "HOME": str(run)}
+    launch = Launch(claim=run.name, command=command, run=run, environment=environment, resources=ONE_SLOT)
     return executor.submit(launch, executor.begin(run.name))
 
 
@@ -41,9 +43,14 @@ def end_of(executor: Executor, handle: Handle) -> End:
     return found
 
 
+@pytest.fixture
+def options(tmp_path: Path) -> ExecutorOptions:
+    return ExecutorOptions(folder=NodeFolder(tmp_path / "node"))
+
+
 @pytest.fixture(params=sorted(EXECUTORS))
-def executor(request: pytest.FixtureRequest) -> Executor:
-    return EXECUTORS[request.param](None)
+def executor(request: pytest.FixtureRequest, options: ExecutorOptions) -> Executor:
+    return EXECUTORS[request.param](options)
 
 
 @pytest.mark.parametrize(
@@ -71,8 +78,17 @@ def test_the_load_of_a_training_rises(executor: Executor, tmp_path: Path) -> Non
     executor.cancel(handle, force=True)
 
 
-def test_another_executor_finds_a_training_by_its_claim_alone(executor: Executor, tmp_path: Path) -> None:
-    handle, another = start(executor, tmp_path, shell("sleep 300")), type(executor)()
+@pytest.fixture
+def another(executor: Executor, options: ExecutorOptions) -> Executor:
+    """That of an agent which follows the first one."""
+    successor: Executor = type(executor)(options)  # type: ignore[call-arg]
+    return successor
+
+
+def test_another_executor_finds_a_training_by_its_claim_alone(
+    executor: Executor, another: Executor, tmp_path: Path
+) -> None:
+    handle = start(executor, tmp_path, shell("sleep 300"))
     assert another.poll(Handle(handle.claim)) is None
     another.cancel(Handle(handle.claim), force=True)
     assert until(lambda: executor.poll(handle)).cause is Cause.KILLED
@@ -89,10 +105,10 @@ def test_another_executor_finds_a_training_by_its_claim_alone(executor: Executor
     ],
 )
 def test_a_training_that_is_gone_with_its_agent_tells_a_restart_of_the_machine(
-    monkeypatch: pytest.MonkeyPatch, notes: dict[str, str], now: str, cause: Cause
+    monkeypatch: pytest.MonkeyPatch, options: ExecutorOptions, notes: dict[str, str], now: str, cause: Cause
 ) -> None:
     monkeypatch.setattr(process, "start_of_machine", lambda: now)
-    assert ProcessExecutor().poll(Handle("claim-none", notes)) == End(cause=cause)
+    assert ProcessExecutor(options).poll(Handle("claim-none", notes)) == End(cause=cause)
 
 
 @pytest.fixture
@@ -114,11 +130,12 @@ def _command_of(found: psutil.Process) -> str:
         return ""
 
 
-def test_a_training_in_the_middle_of_exec_is_found(executor: Executor, tmp_path: Path, looper: str) -> None:
+def test_a_training_in_the_middle_of_exec_is_found(
+    executor: Executor, another: Executor, tmp_path: Path, looper: str
+) -> None:
     """A process that does nothing but exec itself shows no environment at many moments."""
     again = f'exec {looper} -c "$0" "$0"'
     handle = start(executor, tmp_path, [looper, "-c", again, again])
-    another = type(executor)()
     assert [end for _ in range(60) if (end := another.poll(Handle(handle.claim)))] == []
     executor.cancel(handle, force=True)
 
@@ -133,10 +150,15 @@ def test_a_training_in_the_middle_of_exec_is_found(executor: Executor, tmp_path:
     ],
 )
 def test_a_process_that_was_killed_while_the_kernel_was_short_of_memory_ran_out_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, kills: int, end: End
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: ExecutorOptions,
+    text: str,
+    kills: int,
+    end: End,
 ) -> None:
     """kills: how many processes the kernel has ended by then; 3 before the start."""
-    executor = ProcessExecutor()
+    executor = ProcessExecutor(options)
     monkeypatch.setattr(process, "kernel_oom_kills", lambda: 3)
     handle = start(executor, tmp_path, shell(text))
     monkeypatch.setattr(process, "kernel_oom_kills", lambda: kills)
@@ -153,7 +175,7 @@ def test_a_process_that_was_killed_while_the_kernel_was_short_of_memory_ran_out_
     ],
 )
 def test_an_end_that_nobody_saw_is_of_memory_only_if_the_kernel_ended_something_since_the_start(
-    monkeypatch: pytest.MonkeyPatch, notes: dict[str, object], cause: Cause
+    monkeypatch: pytest.MonkeyPatch, options: ExecutorOptions, notes: dict[str, object], cause: Cause
 ) -> None:
     monkeypatch.setattr(process, "kernel_oom_kills", lambda: 3)
-    assert ProcessExecutor().poll(Handle("nobody", notes)) == End(cause=cause)
+    assert ProcessExecutor(options).poll(Handle("nobody", notes)) == End(cause=cause)

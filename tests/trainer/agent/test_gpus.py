@@ -217,7 +217,7 @@ def test_a_gpu_that_somebody_else_uses_is_declined_and_not_run_out_of_memory(
     assert end.outcome == Outcome.DECLINED
     assert "40.0 GiB of GPU 1" in end.reason
     with pytest.raises(Declined):
-        gpu_idle.await_vacancy(find_gpus(HOST), str, threading.Event())
+        gpu_idle.await_vacancy(lambda: gpu_idle.busy(find_gpus(HOST)), threading.Event())
 
 
 def test_an_agent_whose_torch_cannot_use_the_gpus_does_not_start(

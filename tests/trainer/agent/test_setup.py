@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 
 from tests.trainer.agent.conftest import ROOT, StartAgent
-from tests.trainer.agent.fakes.fake_portal import FakePortal, until
+from tests.trainer.agent.fakes.fake_portal import ONE_SLOT, FakePortal, until
 from trainer.agent.__main__ import build
 from trainer.agent.errors import SetupError
-from trainer.agent.executors.base import Launch
+from trainer.agent.executors.base import ExecutorOptions, Launch
 from trainer.agent.executors.process import ProcessExecutor
 from trainer.agent.node import discovery
 from trainer.agent.node.discovery import cpu_slots, discover
@@ -259,9 +259,10 @@ def test_an_agent_that_is_root_starts_trainings_as_somebody_else(open_folder: Pa
     root = os.geteuid() == 0  # anybody else can start processes as themselves only
     uid = 65534 if root else os.geteuid()
     user = RunAs(name="nobody", uid=uid, gid=uid) if root else None
-    executor = ProcessExecutor(user)
+    executor = ProcessExecutor(ExecutorOptions(folder=NodeFolder(open_folder), user=user))
     command = ["/bin/sh", "-c", "id -u; touch mine"]
-    launch = Launch(claim="c", command=command, run=run, environment={"PATH": os.defpath})
+    environment = {"PATH": os.defpath}
+    launch = Launch(claim="c", command=command, run=run, environment=environment, resources=ONE_SLOT)
     handle = executor.submit(launch, executor.begin("c"))
     ended = until(lambda: executor.poll(handle))
     assert ended.code == 0

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.trainer.agent.conftest import StartAgent
-from tests.trainer.agent.fakes.fake_portal import FakePortal, Given, until
+from tests.trainer.agent.fakes.fake_portal import ONE_SLOT, FakePortal, Given, until
 from trainer.agent.claims import rendezvous
 from trainer.agent.claims.rendezvous import Rendezvous
 from trainer.agent.claims.store import ClaimRecord, load_record
@@ -106,7 +106,7 @@ def test_an_agent_that_restarts_keeps_to_the_address_it_told(tmp_path: Path) -> 
     folder = NodeFolder(tmp_path)
     folder.prepare()
     names = {"job": "j", "attempt": "a", "claim": "c1", "recipe": "sft", "entry": "e", "model": "m"}
-    spec = Spec(**names, fence=1, params={}, gpus=(0,), nodes=2)
+    spec = Spec(**names, fence=1, params={}, gpus=(0,), resources=ONE_SLOT, nodes=2)
     site, reported = Site(portal=PORTAL), []
     for record in (ClaimRecord(spec=spec, folder=folder), None):
         known = record or load_record(folder, "c1")

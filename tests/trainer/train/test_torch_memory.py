@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from trainer.protocol import Spec
+from trainer.protocol import Resources, Spec
 
 pytestmark = pytest.mark.torch
 GIB = 2**30
@@ -20,6 +20,7 @@ SPEC = Spec(
     model="builtin/tiny-llama",
     params={},
     gpus=(0,),
+    resources=Resources(gpus_per_node=1, cores=1, memory_bytes=GIB, grace_s=5.0),
 )
 
 

@@ -17,7 +17,7 @@ from trainer.agent.claims.rendezvous import Rendezvous
 from trainer.agent.claims.store import ClaimRecord
 from trainer.agent.claims.watch import Watch
 from trainer.agent.errors import CheckpointGone, Declined, InputLost, Interrupted, PeerAway, StaleClaim
-from trainer.agent.executors.base import Executor, Handle
+from trainer.agent.executors.base import Executor, Handle, LocalGpus, OwnQueue, Waiting
 from trainer.agent.node.gpu_idle import await_vacancy
 from trainer.agent.node.usage import Load
 from trainer.agent.portal_api.client import Portal
@@ -29,6 +29,7 @@ from trainer.protocol import GONE, ClaimOrder, ClaimState, Outcome, Phase, Repor
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.2
+LONGEST_REASON = 300  # of a wait
 FORGET = Stop(grace_s=5.0, wanted_files=False, forget=True)
 
 
@@ -55,6 +56,7 @@ class NodeClaim:
         self._rendezvous = Rendezvous(record, self._spool, workshop.site, changed)
         self._stop: Stop | None = None
         self._cancelled = False
+        self._waits_for = ""
         self._stopping, self._given_up = threading.Event(), threading.Event()
         self._transfers = Transfers(portal, self.spec, self._given_up)
         self._collector = Collector(record.run, self._spool)
@@ -75,10 +77,19 @@ class NodeClaim:
 
     @property
     def _phase(self) -> Phase:
-        """Running from the moment that the model is loaded and the data is counted."""
+        """Running from the moment that the model is loaded and the data is counted.
+
+        Queued from its first moment on where the executor has a queue: no phase is gone back to.
+        """
         if self._record.ending is not None:
             return Phase.DELIVERING
-        return Phase.RUNNING if ReportKind.START in self._spool.kinds else Phase.STARTING
+        if ReportKind.START in self._spool.kinds:
+            return Phase.RUNNING
+        return Phase.QUEUED if self._is_queued else Phase.STARTING
+
+    @property
+    def _is_queued(self) -> bool:
+        return isinstance(self._executor, OwnQueue) and not self._record.began
 
     @property
     def busy(self) -> bool:
@@ -128,7 +139,14 @@ class NodeClaim:
         ending = self._record.ending if self._record.ended else None
         forgotten = self._stop is not None and self._stop.forget
         reports = () if forgotten else self._spool.pending(limit, limit_bytes)
-        state = ClaimState(claim=self.spec.claim, fence=self.spec.fence, phase=self._phase, reports=reports)
+        phase = self._phase
+        state = ClaimState(
+            claim=self.spec.claim,
+            fence=self.spec.fence,
+            phase=phase,
+            reason=self._waits_for if phase is Phase.QUEUED else "",
+            reports=reports,
+        )
         if ending is None or len(reports) < self._spool.backlog:
             return state
         return replace(
@@ -212,6 +230,7 @@ class NodeClaim:
         self._uploader.wake()
         while (evidence := watch.look(self._stop)) is None:
             self._note(watch.seen)
+            self._note_queue(watch.waiting)
             if self._stop is None:
                 self._stopping.wait(LOOK_EVERY_S)
             else:
@@ -223,7 +242,7 @@ class NodeClaim:
         """Fetch, write down that a training is about to start, start it, write down which."""
         check_spec(self.spec, self._workshop)
         self._transfers.fetch_inputs(self._record.run, self._stopping)
-        await_vacancy(self._workshop.held(self.spec), lambda: self._holder(self.spec), self._stopping)
+        self._await_vacancy()
         spec = self._rendezvous.spec_with_address(self._stopping)
         launch = prepare(spec, self._workshop, self._record.run)
         if self._stopping.is_set():
@@ -237,6 +256,24 @@ class NodeClaim:
         write_json(self._record.process_file, handle.notes)
         log.info("training started", extra={**self._ids, "handle": handle.notes})
         return handle
+
+    def _await_vacancy(self) -> None:
+        """Wait until nobody else is on the GPUs, where they are this machine's. Raises Declined.
+
+        The portal gives away the GPUs of a training that lost another node before this one has stopped it.
+        """
+        executor, gpus = self._executor, self._workshop.held(self.spec)
+        if isinstance(executor, LocalGpus):
+            await_vacancy(lambda: self._holder(self.spec) or executor.occupant(gpus), self._stopping)
+
+    def _note_queue(self, waiting: Waiting | None) -> None:
+        """Tell why it waits in the queue of its executor, and keep that it left that, for a later agent."""
+        if waiting is not None:
+            self._waits_for = waiting.reason[:LONGEST_REASON]
+        elif self._is_queued:
+            self._record.began = True
+            self._save()
+            self._changed()
 
     def _note(self, seen: set[ReportKind]) -> None:
         if ReportKind.START in seen:

@@ -11,6 +11,7 @@ from trainer.agent.storage.text import clean_text
 from trainer.protocol import EXIT_NO_ROOM, EXIT_OOM, EXIT_STOPPED, Outcome
 
 ANEW = "the node's machine was restarted while the training ran"
+WITHDRAWN = "the training was ended by something other than the agent, or could not begin"
 UNSEEN = (
     "the training's process ended while the node's agent was not running, and left no result: probably both"
     " were killed together, by a stop of the agent's service or by hand; the node's system log tells which"
@@ -99,7 +100,9 @@ def _unexplained(seen: ExitFacts, code: int | None) -> ClaimEnd:
             return ClaimEnd(outcome=Outcome.DECLINED, reason=reason)
         return ClaimEnd(outcome=Outcome.LOST, exit_code=code, reason=reason)
     if code is None:
-        reason = ANEW if seen.end.cause is Cause.RESTARTED else UNSEEN
+        reason = {Cause.RESTARTED: ANEW, Cause.KILLED: WITHDRAWN}.get(seen.end.cause, UNSEEN)
+        if seen.end.cause is Cause.KILLED and seen.last_line:
+            reason = f"{reason}: {seen.last_line}"
         return ClaimEnd(outcome=Outcome.KILLED, reason=reason)
     if code == EXIT_STOPPED and seen.nodes > 1:  # a stop of one node is a stop of all
         reason = "another node of this training was asked to stop"

@@ -13,7 +13,7 @@ from trainer.agent.executors.base import Launch
 from trainer.agent.node.environment import training_environment
 from trainer.agent.node.network import Site
 from trainer.agent.storage.folder import TOKENS, NodeFolder, write_json
-from trainer.protocol import GpuFacts, Spec, to_json
+from trainer.protocol import GpuFacts, Resources, Spec, to_json
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,6 +21,7 @@ class RunPreparation:
     """How trainings run on this node.
 
     gpus: all GPUs or CPU slots, as the portal was last told: orders go by their numbers.
+    local: they are this machine's, and trainings are told which are theirs.
     command: the run folder is appended.
     """
 
@@ -28,7 +29,9 @@ class RunPreparation:
     command: Sequence[str]
     gpus: Sequence[GpuFacts]
     cores: int
+    memory_bytes: int
     site: Site
+    local: bool = True
     offline: bool = True
     models_limit_bytes: int | None = None
     model_roots: Sequence[Path] = ()
@@ -44,6 +47,16 @@ class RunPreparation:
     def held(self, spec: Spec) -> Sequence[GpuFacts]:
         """The GPUs of a claim; none where it has CPU slots."""
         return [self.gpus[index] for index in spec.gpus] if self.has_gpus else []
+
+    def share(self, gpus: int, run_s: float) -> Resources:
+        """What a test of so many GPUs or slots is given: as much of the machine as they are of all."""
+        return Resources(
+            gpus_per_node=gpus,
+            cores=max(1, self.cores * gpus // self.slots),
+            memory_bytes=self.memory_bytes * gpus // self.slots,
+            run_s=run_s,
+            grace_s=0.0,
+        )
 
     @property
     def threads(self) -> int:
@@ -101,11 +114,15 @@ def prepare(spec: Spec, workshop: RunPreparation, run: Path) -> Launch:
     environment = training_environment(
         run=run,
         models=workshop.folder.models,
-        gpus=[gpu.uuid for gpu in workshop.held(spec)],
+        gpus=[gpu.uuid for gpu in workshop.held(spec)] if workshop.local else None,
         threads=workshop.threads,
         offline=workshop.offline,
         interface=workshop.site.interface() if spec.nodes > 1 else "",
     )
     return Launch(
-        claim=spec.claim, command=[*workshop.command, os.fspath(run)], run=run, environment=environment
+        claim=spec.claim,
+        command=[*workshop.command, os.fspath(run)],
+        run=run,
+        environment=environment,
+        resources=spec.resources,
     )

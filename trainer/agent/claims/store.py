@@ -15,12 +15,14 @@ from trainer.protocol_parsing import parse_spec
 class ClaimRecord:
     """A claim's spec and its progress.
 
+    began: its training left the queue of its executor, where there is one.
     ending: how it ended.
     ended: whether all its files are delivered.
     """
 
     spec: Spec
     folder: NodeFolder
+    began: bool = False
     ending: ClaimEnd | None = None
     ended: bool = False
 
@@ -44,7 +46,8 @@ class ClaimRecord:
         for path in (self.spool, self.run):
             path.mkdir(mode=0o700, exist_ok=True)
         ending = None if self.ending is None else to_json(self.ending)
-        value = {"spec": to_json(self.spec), "ending": ending, "ended": self.ended}
+        spec = to_json(self.spec)
+        value = {"spec": spec, "began": self.began, "ending": ending, "ended": self.ended}
         write_json(self.spool / "claim.json", value)
 
 
@@ -58,6 +61,7 @@ def load_record(folder: NodeFolder, claim: str) -> ClaimRecord | None:
         return ClaimRecord(
             spec=parse_spec(value["spec"]),
             folder=folder,
+            began=bool(value["began"]),
             ending=None if ending is None else ClaimEnd(**{**ending, "outcome": Outcome(ending["outcome"])}),
             ended=bool(value["ended"]),
         )

@@ -12,9 +12,9 @@ from typing import Any
 
 from trainer.agent.claims.collect import Collector, last_line
 from trainer.agent.claims.outcome import ExitFacts, Stop
-from trainer.agent.executors.base import End, Executor, Handle
+from trainer.agent.executors.base import End, Executor, Handle, OwnLog, OwnQueue, Waiting
 from trainer.agent.storage.folder import read_inside
-from trainer.agent.storage.text import parse_object
+from trainer.agent.storage.text import clean_text, parse_object
 from trainer.protocol import ReportKind, Spec
 
 log = logging.getLogger(__name__)
@@ -43,6 +43,8 @@ class Watch:
         self._killed_after_grace = False
         self._silent_s: float | None = None
         self.seen: set[ReportKind] = set()  # kinds of events since the last look
+        # In the queue of the executor, where it has one, as the last look saw it.
+        self.waiting: Waiting | None = Waiting() if isinstance(executor, OwnQueue) else None
 
     def look(self, stop: Stop | None) -> ExitFacts | None:
         """Look for news once.
@@ -53,6 +55,8 @@ class Watch:
         self._collect()
         if ended is not None:
             return self._conclude(ended, stop)
+        if self.waiting and isinstance(self._executor, OwnQueue):
+            self.waiting = self._executor.waiting(self._handle)
         self._press(stop)
         return None
 
@@ -70,8 +74,13 @@ class Watch:
             self._last_sign = time.monotonic()
 
     def _press(self, stop: Stop | None) -> None:
-        """Ask to stop, insist after the grace, and end what shows no sign of life."""
+        """Ask to stop, insist after the grace, and end what shows no sign of life.
+
+        What waits in a queue of the executor's can give none.
+        """
         now = time.monotonic()
+        if self.waiting:
+            self._last_sign = now
         if stop is not None and self._stop_began is None:
             self._stop_began = now
             self._executor.cancel(self._handle, force=False)
@@ -94,6 +103,11 @@ class Watch:
             stop=stop,
             killed_after_grace=self._killed_after_grace,
             silent_s=self._silent_s,
-            last_line=last_line(self._run),
+            last_line=last_line(self._run) or self._words(),
             nodes=self._spec.nodes,
         )
+
+    def _words(self) -> str:
+        """What the executor says of a training that printed nothing."""
+        executor = self._executor
+        return clean_text(executor.log(self._handle), 500) if isinstance(executor, OwnLog) else ""

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import psutil
 
-from trainer.agent.executors.base import Cause, End, Handle, Launch
+from trainer.agent.executors.base import Cause, End, ExecutorOptions, Handle, Launch
+from trainer.agent.executors.local import LocalMachine
 from trainer.agent.node.kernel_oom import kernel_oom_kills
 from trainer.agent.node.usage import Load
-from trainer.agent.node.user import RunAs
 
 log = logging.getLogger(__name__)
 
@@ -27,14 +27,15 @@ _EXEC_WITHIN_S = 2.0  # of a machine with much to do
 _BARE_LOOKS = 5
 
 
-class ProcessExecutor:
+class ProcessExecutor(LocalMachine):
     """Executor that starts, watches and ends processes.
 
     Noted are pid, start time, which start of the machine it is, and how often memory had run out.
     """
 
-    def __init__(self, run_as: RunAs | None = None) -> None:
-        self._run_as = run_as
+    def __init__(self, options: ExecutorOptions) -> None:
+        super().__init__(options)
+        self._run_as = options.user
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._lock = threading.Lock()
 

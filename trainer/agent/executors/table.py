@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trainer.agent.executors.base import Executor
+from trainer.agent.executors.base import Executor, ExecutorOptions
 from trainer.agent.executors.process import ProcessExecutor
-from trainer.agent.node.user import RunAs
 
-# Each is made for the user whose rights trainings have; None: the agent's own.
-EXECUTORS: dict[str, Callable[[RunAs | None], Executor]] = {
+EXECUTORS: dict[str, Callable[[ExecutorOptions], Executor]] = {
     "process": ProcessExecutor,
 }

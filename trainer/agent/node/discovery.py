@@ -21,7 +21,6 @@ from trainer.agent.errors import SetupError
 from trainer.agent.node.environment import IMPORT_FOLDER
 from trainer.agent.node.gpus import driver_facts, find_gpus
 from trainer.agent.node.measured import link_tests, speed_tests
-from trainer.agent.node.models import held
 from trainer.agent.node.topology import declared
 from trainer.agent.storage.folder import NodeFolder, read_json, write_json
 from trainer.architectures import KERNELS
@@ -42,16 +41,11 @@ def discover(
     folder: NodeFolder,
     slots: int | None = None,
     topology: Path | None = None,
-    *,
-    offline: bool = True,
-    kind: str = "",
-    market: str = "",
 ) -> NodeFacts:
-    """Return the node's facts.
+    """Return what is found on this machine.
 
     slots: how many CPU slots to offer where there is no GPU; cores - 1 unless given.
     topology: a file that says where the GPUs sit, instead of the driver.
-    offline: trainings download no models. kind, market: on what terms it was rented, and where.
     Raises SetupError where there are GPUs, or were, and none can be offered.
     """
     cores, memory = usable_cores(), usable_memory_bytes()
@@ -73,9 +67,6 @@ def discover(
         link_problem=links.problem,
         # Whole GiB, so that facts do not change with every log line.
         disk_free_bytes=shutil.disk_usage(folder.root).free // GIB * GIB,
-        kind=kind,
-        market=market,
-        held_models=held(folder.models) if offline else None,
     )
 
 

@@ -23,14 +23,15 @@ def training_environment(
     *,
     run: Path,
     models: Path,
-    gpus: Sequence[str],
+    gpus: Sequence[str] | None,
     threads: int,
     offline: bool,
     interface: str = "",
 ) -> dict[str, str]:
     """Environment variables of one training.
 
-    gpus: their UUIDs, none for CPU slots. threads: of one process. offline: the hub is not asked.
+    gpus: their UUIDs, none for CPU slots; None: whatever starts the training says which. threads: of one
+    process. offline: the hub is not asked.
     interface: of the network that joins this node to the others of the training, unless the administrator
     named one; on its own gloo takes the one that the host's name leads to, which is often loopback.
     """
@@ -40,6 +41,8 @@ def training_environment(
     kept += _KEPT if offline else (*_KEPT, *_KEPT_ONLINE)
     # An address with a password in it is a secret, and trainings run other people's code.
     inherited = {name: os.environ[name] for name in kept if "@" not in os.environ.get(name, "@")}
+    # By UUID: CUDA and the driver's library need not count alike.
+    devices = {} if gpus is None else {"CUDA_VISIBLE_DEVICES": ",".join(gpus)}
     return {
         "PATH": os.defpath,
         "LANG": "C.UTF-8",
@@ -61,6 +64,5 @@ def training_environment(
         "HF_HUB_OFFLINE": "1" if offline else "0",
         "TRANSFORMERS_OFFLINE": "1" if offline else "0",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        # By UUID: CUDA and the driver's library need not count alike.
-        "CUDA_VISIBLE_DEVICES": ",".join(gpus),
+        **devices,
     }

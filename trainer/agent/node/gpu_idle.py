@@ -17,16 +17,15 @@ _USED_BY_NOBODY = 0.1  # of the memory: what the driver and a screen take
 _USED_BY_NOBODY_BYTES = 2 * GIB
 
 
-def await_vacancy(gpus: Sequence[GpuFacts], left: Callable[[], str], stopping: threading.Event) -> None:
-    """Wait until no process uses these GPUs.
+def await_vacancy(occupant: Callable[[], str], stopping: threading.Event) -> None:
+    """Wait until nobody uses the GPUs of a claim.
 
-    Raises Declined if a process stays: the training would run out of memory for no fault of its
+    Raises Declined if somebody stays: the training would run out of memory for no fault of its
     own, and its measurements would be wrong.
-    left: names a training of this node that still has them. The portal gives away the GPUs of a
-    training that lost another node before this one has stopped it.
+    occupant: names who still has them, empty if nobody.
     """
     deadline = time.monotonic() + LEAVE_WITHIN_S
-    while (who := left() or busy(gpus)) and not stopping.is_set():
+    while (who := occupant()) and not stopping.is_set():
         if time.monotonic() > deadline:
             raise Declined(who)
         stopping.wait(_LOOK_EVERY_S)

@@ -27,26 +27,25 @@ class SlotUse:
     trainings that hold them.
     """
 
-    def __init__(self, slots: Sequence[GpuFacts], *, has_gpus: bool) -> None:
-        self.slots, self._has_gpus = slots, has_gpus
+    def __init__(self) -> None:
         self._seen: dict[str, tuple[float, float]] = {}  # training -> (monotonic time, processor seconds)
 
-    def read(self, loads: Callable[[], Loads]) -> tuple[GpuUse, ...]:
+    def read(self, slots: Sequence[GpuFacts], loads: Callable[[], Loads]) -> tuple[GpuUse, ...]:
         """Return the use of every slot.
 
         loads: the load of each training, with its slots, which share the load evenly; asked for
         CPU slots alone.
         """
-        if self._has_gpus:
-            return gpu_use(self.slots)
-        use = {slot: GpuUse(index=slot, util=0.0, memory_used_bytes=0) for slot in range(len(self.slots))}
+        if slots[0].model != "cpu":
+            return gpu_use(slots)
+        use = {slot: GpuUse(index=slot, util=0.0, memory_used_bytes=0) for slot in range(len(slots))}
         found = loads()
         for training, (load, held) in found.items():
-            slots = [slot for slot in held if slot in use]
+            own = [slot for slot in held if slot in use]
             cores = self._cores(training, load.processor_s)
-            for slot in slots:
-                share = min(1.0, cores / len(slots))
-                use[slot] = GpuUse(index=slot, util=share, memory_used_bytes=load.memory_bytes // len(slots))
+            for slot in own:
+                share = min(1.0, cores / len(own))
+                use[slot] = GpuUse(index=slot, util=share, memory_used_bytes=load.memory_bytes // len(own))
         self._seen = {training: seen for training, seen in self._seen.items() if training in found}
         return tuple(use.values())
 

@@ -18,6 +18,7 @@ from scheduler.models import Node
 from scheduler.services.nodes.register import create_join_token
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, facts, result, step
+from trainer.protocol import PROTOCOL
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 TEXTS = (
@@ -85,7 +86,7 @@ def _enrolled(admin: User, text: str) -> tuple[FakeNode, Any]:
     """A node that gives the text for all that it is called, or where that is refused for nothing."""
     said = facts(software={"torch": text, text: "1"}, hostname=text)
     token = create_join_token(actor=admin, now=database_now(), uses=2)
-    body = {"join_token": token, "protocol": 1, "name": text, "facts": said}
+    body = {"join_token": token, "protocol": PROTOCOL, "name": text, "facts": said}
     answer = posted(Client(), "/agent/v1/enrol", body)
     if answer.status_code == REFUSED:
         body |= {"name": "box", "facts": facts(hostname="box", software={"torch": text})}

@@ -10,14 +10,15 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from trainer.protocol import ClaimState, File, NodeFacts, Report, Resume, Spec, to_json
+from trainer.protocol import ClaimState, File, NodeFacts, Report, Resources, Resume, Spec, to_json
 from trainer.protocol_parsing import parse_enrol, parse_sync
 
+ONE_SLOT = Resources(gpus_per_node=1, cores=1, memory_bytes=2**30, grace_s=5.0)
 JOIN, TOKEN = "join-me", "node-token-1"
 SLOW_BYTES = 50_000
 PAUSE_S = 0.05  # of agents under test, between two syncs and between two looks at a training
@@ -107,6 +108,7 @@ class FakePortal:
             model=model,
             params={"mode": mode},
             gpus=gpus,
+            resources=replace(ONE_SLOT, gpus_per_node=max(1, len(gpus))),
             inputs=announced or tuple(file_of(name, content) for name, content in names.items()),
             resume=resume,
             **limits,

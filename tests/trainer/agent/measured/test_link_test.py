@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.agent.measured.idle_nodes import node_folder, workshop
+from tests.trainer.agent.measured.idle_nodes import node_folder, process_executor, workshop
 from trainer.agent import link_test
-from trainer.agent.executors.process import ProcessExecutor
+from trainer.agent.executors import local
 from trainer.agent.node.measured import link_tests
 from trainer.agent.node.measured.link_tests import pairs
 from trainer.agent.storage.folder import NodeFolder
@@ -50,7 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NodeFolder:
 
 def measured(folder: NodeFolder, mode: str = "well", facts: NodeFacts = FACTS) -> NodeFacts:
     (folder.root / "mode").write_text(mode)
-    return link_test.with_links(facts, workshop(folder, facts), ProcessExecutor())
+    return link_test.with_links(facts, workshop(folder, facts), process_executor(folder))
 
 
 def starts(folder: NodeFolder) -> int:
@@ -142,7 +142,7 @@ def test_a_node_with_work_is_never_measured(folder: NodeFolder) -> None:
 def test_gpus_that_somebody_uses_are_not_measured(
     folder: NodeFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link_test, "busy", lambda gpus: f"GPU {gpus[0].index} is in use")
+    monkeypatch.setattr(local, "busy", lambda gpus: f"GPU {gpus[0].index} is in use")
     gpus = tuple(replace(slot, model="T4", uuid=f"GPU-{slot.index}") for slot in SLOTS)
     assert measured(folder, facts=replace(FACTS, gpus=gpus)).link_problem == "GPU 0 is in use"
 

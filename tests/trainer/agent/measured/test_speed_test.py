@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.agent.measured.idle_nodes import node_folder, workshop
+from tests.trainer.agent.fakes.fake_portal import ONE_SLOT
+from tests.trainer.agent.measured.idle_nodes import node_folder, process_executor, workshop
 from trainer.agent import speed_test
+from trainer.agent.executors import local
 from trainer.agent.executors.base import Launch
-from trainer.agent.executors.process import ProcessExecutor
 from trainer.agent.node.measured import speed_tests
 from trainer.agent.storage.folder import NodeFolder
 from trainer.protocol import GpuFacts, NodeFacts
@@ -71,7 +72,7 @@ def folder(tmp_path: Path) -> NodeFolder:
 
 def measured(folder: NodeFolder, mode: str = "steady", facts: NodeFacts = FACTS) -> tuple[SpeedTest, ...]:
     prepared = workshop(folder, facts, (sys.executable, "-c", TRAINER, mode))
-    return speed_test.run_due(facts, prepared, ProcessExecutor())
+    return speed_test.run_due(facts, prepared, process_executor(folder))
 
 
 def starts(folder: NodeFolder) -> int:
@@ -131,9 +132,11 @@ def test_what_was_measured_in_time_counts(folder: NodeFolder, monkeypatch: pytes
 
 
 def test_what_a_killed_agent_left_is_ended_first(folder: NodeFolder) -> None:
-    run, executor = folder.runs / f"{speed_test.PREFIX}old", ProcessExecutor()
+    run, executor = folder.runs / f"{speed_test.PREFIX}old", process_executor(folder)
     run.mkdir()
-    left = Launch(claim=run.name, command=["sleep", "60"], run=run, environment={"PATH": os.defpath})
+    left = Launch(
+        claim=run.name, command=["sleep", "60"], run=run, environment={"PATH": os.defpath}, resources=ONE_SLOT
+    )
     handle = executor.submit(left, executor.begin(run.name))
     (test,) = measured(folder)
     assert not test.problem
@@ -143,14 +146,14 @@ def test_what_a_killed_agent_left_is_ended_first(folder: NodeFolder) -> None:
 
 def test_a_command_that_cannot_be_started_is_a_problem_of_the_test_alone(folder: NodeFolder) -> None:
     prepared = workshop(folder, FACTS, ("/nowhere/python",))
-    (test,) = speed_test.run_due(FACTS, prepared, ProcessExecutor())
+    (test,) = speed_test.run_due(FACTS, prepared, process_executor(folder))
     assert "/nowhere/python" in test.problem
 
 
 def test_a_gpu_that_somebody_else_uses_is_not_tested(
     folder: NodeFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(speed_test, "busy", lambda gpus: f"GPU {gpus[0].index} is in use")
+    monkeypatch.setattr(local, "busy", lambda gpus: f"GPU {gpus[0].index} is in use")
     gpus = (GpuFacts(index=0, model="Tesla T4", memory_bytes=2**34),)
     (test,) = measured(folder, facts=replace(FACTS, gpus=gpus))
     assert test.problem == "GPU 0 is in use"

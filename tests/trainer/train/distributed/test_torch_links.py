@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.agent.measured.idle_nodes import node_folder, workshop
+from tests.trainer.agent.measured.idle_nodes import node_folder, process_executor, workshop
 from tests.trainer.agent.measured.test_link_test import FACTS
-from trainer.agent.executors.process import ProcessExecutor
 from trainer.agent.link_test import with_links
 from trainer.train.distributed.links import speed
 
 
 def test_an_agent_measures_its_slots(tmp_path: Path) -> None:
     two = replace(FACTS, gpus=FACTS.gpus[:2])
-    facts = with_links(two, workshop(node_folder(tmp_path), two), ProcessExecutor())
+    facts = with_links(two, workshop(folder := node_folder(tmp_path), two), process_executor(folder))
     assert facts.link_problem == ""
     (test,) = facts.link_tests
     assert (test.first, test.second) == (0, 1)
