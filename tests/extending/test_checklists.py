@@ -168,4 +168,5 @@ def test_trainings_know_what_was_added(checkout: Path) -> None:
 def test_the_life_of_a_claim_is_the_same_under_another_executor(checkout: Path) -> None:
     files = [f"tests/trainer/agent/test_{name}.py" for name in ("executors", "life", "stops", "faults")]
     reported = "test_executors or test_life or adopts or saves or ignored or agent_is_told_to_leave"
-    run_tests(checkout, "-k", f"queued and ({reported})", *files)
+    of_this_machine = "load_of_a_training or enrols_once or clean_environment"  # which the toy has no part of
+    run_tests(checkout, "-k", f"queued and ({reported}) and not ({of_this_machine})", *files)

@@ -1,6 +1,6 @@
-"""The life of a claim under an executor with a queue of its own, no process ids and delays that nobody knows.
+"""The life of a claim under an executor with a queue of its own, no process ids and random delays.
 
-A real agent speaks to the real portal; the executor is the toy that `test_checklists.py` adds by its checklist.
+A real agent speaks to the real portal; the executor is the toy of the checklist.
 """
 
 from __future__ import annotations
@@ -83,7 +83,10 @@ def queued(start_agent: StartAgent, folder: Path) -> tuple[Job, subprocess.Popen
 
 @pytest.fixture
 def phases(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The phases of the claim as the portal took them; its output is kept once one of them was `delivering`."""
+    """The phases of the claim as the portal took them.
+
+    Its output is kept once one of them was `delivering`, so that none is passed over.
+    """
     seen: list[str] = []
     delivers = threading.Event()
 

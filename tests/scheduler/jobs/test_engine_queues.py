@@ -1,4 +1,7 @@
-"""Claims that wait in the queue of their node's own engine: for how long they like, and apart from all else."""
+"""Claims that wait in the queue of their node's own engine.
+
+They wait for as long as that takes, and the time is neither start-up nor duration.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tests.trainer.agent.fakes.fake_portal import FakePortal, file_of, until
 from tests.trainer.agent.fakes.seen import orphaned, pid_of, runs, under_way
 from trainer.agent.loop import LONGEST_PAUSE_S, back_off_s
 from trainer.agent.storage.spool import Spool
-from trainer.protocol import Outcome, ReportKind
+from trainer.protocol import Outcome, Phase, ReportKind
 
 
 def test_a_new_agent_adopts_a_training_and_numbers_go_on(
@@ -238,7 +238,7 @@ def test_a_full_portal_is_waited_for_without_the_gpus(portal: FakePortal, start_
     portal.full = False
     assert until(lambda: given.end).outcome == Outcome.SUCCEEDED
     assert given.artifacts["output/adapter.bin"]
-    order = ["starting", "running", "delivering", "ended"]
+    order = list(Phase)
     assert sorted(given.phases, key=order.index) == given.phases
 
 

@@ -1,7 +1,7 @@
 """Trainings of a small engine with a queue of its own, which takes its time and tells no process ids.
 
-`python queued.py FOLDER` is the engine: it goes on without the agent. What is asked of it and what it says lie
-in FOLDER/CLAIM; while FOLDER/hold is there, it begins nothing.
+`python queued.py FOLDER` is the engine: it goes on without the agent. What is asked of it and what it says
+lie in FOLDER/CLAIM; while FOLDER/hold is there, it begins nothing.
 """
 
 from __future__ import annotations
