@@ -198,7 +198,10 @@ class Attempt(models.Model):
 
     @property
     def begun_at(self) -> datetime | None:
-        """When it began: at its start, unless it waited in an engine's queue first; None before that."""
+        """When it began; None before that.
+
+        It is its start, unless it waited in an engine's queue first.
+        """
         return None if self.queued_s is None else self.created_at + timedelta(seconds=self.queued_s)
 
     def lasted_s(self, until: datetime) -> float:
@@ -224,7 +227,10 @@ class Attempt(models.Model):
         return Remaining.from_json(self.progress) if self.progress else None
 
     def left(self, now: datetime) -> Interval | None:
-        """The time until it ends, in s; None if that is unknown. Before it began, all its work is left."""
+        """The time until it ends, in s; None if that is unknown.
+
+        Before it began, all its work is left.
+        """
         remaining = self.remaining
         if remaining is None:
             return None

@@ -103,7 +103,9 @@ def state_limits_s() -> dict[JobState, float]:
 
 
 def waits_until(job: Job, heard_at: datetime, now: datetime) -> datetime:
-    """Return when a job's attempt is given up, if nothing more is heard; two queries or three.
+    """Return when a job's attempt is given up, if nothing more is heard.
+
+    It takes two queries or three.
 
     That is when its node is lost, or before it when the job has been in its state for too long.
 
@@ -128,7 +130,7 @@ def waits_until(job: Job, heard_at: datetime, now: datetime) -> datetime:
 
 
 def in_engine_queue(job: Job) -> bool:
-    """Does its attempt wait in the queue of a node's own engine, for however long that takes?"""
+    """Does its attempt wait in the queue of a node's own engine?"""
     return job.attempts.filter(ended_at__isnull=True, queued_s__isnull=True).exists()
 
 

@@ -18,7 +18,7 @@ BEGUN = (Phase.STARTING, Phase.RUNNING)
 
 
 def note_queue(*, job: Job, claim: Claim, said: ClaimState, now: datetime) -> None:
-    """Note that a claim came into such a queue, why it waits there, or that it left it to begin.
+    """Note that a claim came into such a queue, or left it to begin.
 
     To be called under the job's lock, before the reports that came with it: they tell of a time that counts
     from the beginning.
@@ -40,7 +40,10 @@ def _wait(claim: Claim, said: ClaimState, now: datetime) -> None:
 
 
 def _begin(job: Job, claim: Claim, now: datetime) -> None:
-    """Let the attempt begin: all its work is left, and its time limit counts from here."""
+    """Let the attempt begin.
+
+    All its work is left, and its time limit counts from here.
+    """
     attempt = claim.attempt
     attempt.queued_s = max(0.0, (now - attempt.created_at).total_seconds())
     if attempt.remaining:

@@ -258,7 +258,9 @@ class NodeClaim:
         return handle
 
     def _await_vacancy(self) -> None:
-        """Wait until nobody else is on the GPUs, where they are this machine's. Raises Declined.
+        """Wait until nobody else is on the GPUs, where they are this machine's.
+
+        Raises Declined.
 
         The portal gives away the GPUs of a training that lost another node before this one has stopped it.
         """
@@ -267,7 +269,10 @@ class NodeClaim:
             await_vacancy(lambda: self._holder(self.spec) or executor.occupant(gpus), self._stopping)
 
     def _note_queue(self, waiting: Waiting | None) -> None:
-        """Tell why it waits in the queue of its executor, and keep that it left that, for a later agent."""
+        """Tell why it waits in the queue of its executor.
+
+        That it left that is kept for a later agent.
+        """
         if waiting is not None:
             self._waits_for = waiting.reason[:LONGEST_REASON]
         elif self._is_queued:

@@ -49,7 +49,10 @@ class RunPreparation:
         return [self.gpus[index] for index in spec.gpus] if self.has_gpus else []
 
     def share(self, gpus: int, run_s: float) -> Resources:
-        """What a test of so many GPUs or slots is given: as much of the machine as they are of all."""
+        """What a test of so many GPUs or slots is given.
+
+        It is as much of the machine as they are of all.
+        """
         return Resources(
             gpus_per_node=gpus,
             cores=max(1, self.cores * gpus // self.slots),

@@ -99,9 +99,9 @@ class Executor(Protocol):
         """
 
     def submit(self, launch: Launch, begun: Handle) -> Handle:
-        """Start the training, or hand it to a queue; its handle has more than `begin` could give.
+        """Start the training, or hand it to a queue.
 
-        Raises OSError if that is impossible.
+        Returns a handle with more than `begin` could give. Raises OSError if that is impossible.
         """
 
     def poll(self, handle: Handle) -> End | None:
@@ -119,7 +119,7 @@ class Executor(Protocol):
 
 @runtime_checkable
 class LocalGpus(Protocol):
-    """An executor whose trainings get GPUs or CPU slots of this machine, by their numbers.
+    """An executor whose trainings get GPUs or CPU slots of this machine.
 
     Of these the agent asks whether they can be used, whether somebody else does, and how busy they are;
     it measures their speed and their links. Without them, nothing of this machine is looked at.
@@ -154,7 +154,7 @@ class Waiting:
 
 @runtime_checkable
 class OwnQueue(Protocol):
-    """An executor whose trainings wait in a queue of its own, for however long, before they begin."""
+    """An executor whose trainings wait in a queue of its own before they begin."""
 
     def waiting(self, handle: Handle) -> Waiting | None:
         """How the training waits; None once it began, or if it is over."""
@@ -162,7 +162,7 @@ class OwnQueue(Protocol):
 
 @runtime_checkable
 class OwnLog(Protocol):
-    """An executor that has something to say of a training beside what that prints itself."""
+    """An executor that has something to say of trainings itself."""
 
     def log(self, handle: Handle) -> str:
-        """The last line that says why the training ended or never began; empty if there is none."""
+        """Why the training ended or never began, in a line; empty if unknown."""

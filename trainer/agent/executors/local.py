@@ -32,5 +32,5 @@ class LocalMachine:
         return busy([gpu for gpu in gpus if gpu.model != "cpu"])
 
     def use(self, slots: Sequence[GpuFacts], loads: Callable[[], Loads]) -> tuple[GpuUse, ...]:
-        """That of GPUs as the driver says, that of CPU slots by the trainings that hold them."""
+        """How busy they are: by the driver, or by the trainings that hold them."""
         return self._slot_use.read(slots, loads)
