@@ -120,9 +120,7 @@ def build(jobs: int, nodes: int) -> None:
     ]  # fmt: skip
     Node.objects.bulk_create(rows)
     Gpu.objects.bulk_create(
-        Gpu(node=row, index=index, model="A100", memory_bytes=1)
-        for row in rows
-        for index in range(8)
+        Gpu(node=row, index=index, model="A100", memory_bytes=1) for row in rows for index in range(8)
     )
     owner = world.user()
     file = world.data_file(owner)

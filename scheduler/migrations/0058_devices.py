@@ -27,6 +27,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='gpu',
+            name='since',
+            field=models.DateTimeField(blank=True, null=True),
+        ),
+        migrations.AddField(
+            model_name='gpu',
             name='device',
             field=models.CharField(max_length=100, null=True, unique=True),
         ),

@@ -143,6 +143,7 @@ class Gpu(models.Model):
     site = models.JSONField(null=True)  # as `placed` reads it; null: it is unknown where it sits
     util = models.FloatField(null=True)
     memory_used_bytes = models.BigIntegerField(null=True)
+    since = models.DateTimeField(null=True, blank=True)  # null: since its node joined
     gone_at = models.DateTimeField(null=True, blank=True)
 
     objects = models.Manager["Gpu"]()

@@ -97,8 +97,10 @@ def utilisation(user: User, period: Period, now: datetime) -> Utilisation:
     own = Allocation.objects.filter(claim__attempt__job__in=visible_jobs(user).values("pk"))
     held = {"held": Allocation.objects.all()} | ({} if user.is_admin else {"own": own})
     spans = {name: Spans(rows, "allocated_at", "released_at") for name, rows in held.items()}
-    gpus = Gpu.objects.annotate(left_at=Coalesce("gone_at", "node__removed_at"))
-    spans["offered"] = Spans(gpus, "since", "left_at")
+    gpus = Gpu.objects.annotate(
+        came_at=Coalesce("since", "node__enrolled_at"), left_at=Coalesce("gone_at", "node__removed_at")
+    )
+    spans["offered"] = Spans(gpus, "came_at", "left_at")
     found = unit_seconds(spans, period, now)
     return Utilisation(offered=found["offered"], held=found["held"], own=found.get("own"))
 

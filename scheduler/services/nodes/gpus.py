@@ -108,7 +108,7 @@ def write_facts(*, node: Node, facts: NodeFacts, now: datetime, matching: Matchi
         }
         for gpu, model, site in zip_longest(facts.gpus, models, topology.sites)
     }
-    _write_rows(node, values, {old.index: new.index for old, new in matching.pairs})
+    _write_rows(node, values, {old.index: new.index for old, new in matching.pairs}, now)
     for old, new in matching.exchanged:
         reason = f"GPU {new.index} is another one: {new.uuid} instead of {old.uuid}."
         note_node(node=node, kind=NodeEventKind.GPUS, now=now, reason=reason)
@@ -117,7 +117,9 @@ def write_facts(*, node: Node, facts: NodeFacts, now: datetime, matching: Matchi
     hints.refresh_options()
 
 
-def _write_rows(node: Node, values: Mapping[int, Mapping[str, Any]], places: Mapping[int, int]) -> None:
+def _write_rows(
+    node: Node, values: Mapping[int, Mapping[str, Any]], places: Mapping[int, int], now: datetime
+) -> None:
     """places: the number that a known GPU had -> its number now."""
     rows = list(node.gpus.filter(index__in=list(places)))
     moved = [row for row in rows if places[row.index] != row.index]
@@ -132,7 +134,7 @@ def _write_rows(node: Node, values: Mapping[int, Mapping[str, Any]], places: Map
     if rows:
         Gpu.objects.bulk_update(rows, list(values[0]))
     new = [index for index in values if index not in places.values()]
-    Gpu.objects.bulk_create(Gpu(node=node, **values[index]) for index in new)
+    Gpu.objects.bulk_create(Gpu(node=node, since=now, **values[index]) for index in new)
 
 
 def _matching(node: Node, facts: NodeFacts) -> Matching:
