@@ -10,19 +10,26 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from scheduler.core.job_terms import JOB_TERMS, JobTerm, Kind
 from scheduler.core.types import Policy
 from scheduler.simulator.baselines import SIMULATED
 from trainer.recipes import SFT, Param
 from trainer.step_metrics import STEP_METRICS, StepMetric
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-SCHEDULING, TRAINING = DOCS / "scheduling.md", DOCS / "training.md"
+API, SCHEDULING, TRAINING = DOCS / "api.md", DOCS / "scheduling.md", DOCS / "training.md"
 
 
 def with_policies(page: str) -> str:
     """The page with one row for each policy in its table."""
     head = ("name", "order", "needs", "stops running jobs", "round", "source")
     return _with_table(page, head, map(_policy, SIMULATED.values()))
+
+
+def with_terms(page: str) -> str:
+    """The page with one row for each term of a job in its table."""
+    head = ("term", "type", "default", "values", "who", "may change", "what it is")
+    return _with_table(page, head, map(_term, JOB_TERMS.values()))
 
 
 def with_step_metrics(page: str) -> str:
@@ -65,6 +72,16 @@ def _policy(policy: Policy) -> list[str]:
     return [f"`{policy.name}`", reported.order, reported.needs, stops, every, reported.source]
 
 
+def _term(term: JobTerm) -> list[str]:
+    default = "" if not term.default and term.kind is not Kind.COUNT else f"`{term.word(term.default)}`"
+    values = ", ".join(f"`{word}`" for word in term.choices if word)
+    if term.low is not None and term.high is not None:
+        values = f"{term.low:,} to {term.high:,}"
+    default = "required" if term.required else default.replace("True", "true")
+    who = term.limited or "everybody"
+    return [f"`{term.name}`", term.kind, default, values, who, term.change or "no", term.help]
+
+
 def _metric(metric: StepMetric) -> list[str]:
     return [f"`{metric.name}`", f"`{metric.public_name}`", metric.unit, f"{metric.label}: {metric.help}"]
 
@@ -80,7 +97,7 @@ def _param(name: str, param: Param) -> list[str]:
     return [f"`{name}`", param.binds, default, values, param.help]
 
 
-GENERATED = {SCHEDULING: with_policies, TRAINING: with_tables}
+GENERATED = {API: with_terms, SCHEDULING: with_policies, TRAINING: with_tables}
 
 if __name__ == "__main__":
     for page, written in GENERATED.items():

@@ -40,6 +40,7 @@ def test_there_is_a_checklist_for_each_usual_change() -> None:
     reported = CONTRIBUTING.partition("## Checklists")[2]
     assert re.findall(r"^### (.+)$", reported, re.MULTILINE) == [
         "A scheduling policy: 3 files",
+        "A job's term: 5 files",
         "A parameter that binds at submit: 4 files",
         "A parameter that binds at dispatch: 7 files",
         "A page: 5 files",

@@ -42,6 +42,7 @@ class Kind(StrEnum):
     MONEY = "amount"
     COUNT = "whole number"
     SECONDS = "seconds"  # hours in forms
+    PAIRS = "text pairs"
 
 
 class Change(StrEnum):
@@ -59,7 +60,7 @@ class JobTerm:
     default: of a request that leaves it out. label, hint: on pages; help: for programs and docs.
     choices: by word, the text on pages. scale: the numbers behind the words of a rank.
     limited: how much not everybody may ask for. folded: is it under *More* in the form?
-    stored: the job's column; empty for rows of their own. trace: the column of a trace.
+    stored: the job's column, if it has another name. trace: the column of a trace, if it has one.
     renews: has a changed value to be recommended anew? plays: can it move when a job starts?
     changed, gone: the sentence about a new value, and about none any more.
     """
@@ -100,6 +101,8 @@ class JobTerm:
             return None
         if self.kind is Kind.WORD and value not in self.choices:
             return f"must be one of {', '.join(self.choices)}"
+        if self.kind is Kind.PAIRS:
+            return _wrong_pairs(value)
         if self.low is None or self.high is None:
             return None
         above = value > self.low if self.kind is Kind.MONEY else value >= self.low
@@ -133,6 +136,26 @@ class JobTerm:
         if self.kind in (Kind.FLAG, Kind.YES_NO):
             told = "may" if value else "may not"
         return (self.changed or f"Its {self.label.lower()} was changed.").format(told)
+
+
+def _wrong_pairs(pairs: Any) -> str | None:
+    """Why this is no set of pairs, naming the first key that is wrong."""
+    if not isinstance(pairs, Mapping):
+        return "must be an object of texts"
+    if len(pairs) > MOST_PAIRS:
+        return f"may hold {MOST_PAIRS} pairs at most, and these are {len(pairs)}"
+    for key, value in pairs.items():
+        if not key:
+            return "needs a key before each value"
+        if len(key) > LONGEST_KEY:
+            return (
+                f"{key[:LONGEST_KEY]}…: a key may have {LONGEST_KEY} characters, and this one has {len(key)}"
+            )
+        if not isinstance(value, str):
+            return f"{key}: must be a text; put it in quotes"
+        if len(value) > LONGEST_VALUE:
+            return f"{key}: may have {LONGEST_VALUE} characters, and this value has {len(value)}"
+    return None
 
 
 GOALS = {
@@ -248,7 +271,6 @@ _TERMS = (
         hint="The job starts once they have ended; of an array, once all its jobs have.",
         default=(),
         high=MOST_EARLIER,
-        trace="after",
     ),
     JobTerm(
         name="retries",
@@ -347,6 +369,17 @@ _TERMS = (
         changed="How close its GPUs shall lie was changed, for its next start.",
         gone="How close its GPUs shall lie was changed, for its next start.",
     ),
+    JobTerm(
+        name="metadata",
+        kind=Kind.PAIRS,
+        label="Metadata",
+        help="Texts of your own by key, kept with the job: 16 pairs at most, keys of up to 64 characters,"
+        " values of up to 512.",
+        hint="Of your own, such as project = summaries: one on each line, 16 at most.",
+        default={},
+        change=_WAITS,
+        plays=False,
+    ),
 )
 JOB_TERMS: dict[str, JobTerm] = {term.name: term for term in _TERMS}
 ON_THE_ROW = {name: term for name, term in JOB_TERMS.items() if term.kind not in (Kind.PARAMS, Kind.EARLIER)}
@@ -354,7 +387,10 @@ CHANGEABLE = {term.name: term for term in _TERMS if term.change}
 
 
 def with_defaults(request: JobRequest) -> dict[str, Any]:
-    """A request with all terms. Raises TypeError for others, which no interface lets in."""
+    """A request with all terms.
+
+    Raises TypeError for others, which no interface lets in.
+    """
     if others := request.keys() - JOB_TERMS.keys():
         raise TypeError(f"{', '.join(sorted(others))}: no term of a job")
     return {**{name: term.default for name, term in JOB_TERMS.items()}, **request}

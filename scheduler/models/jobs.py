@@ -60,6 +60,7 @@ class Job(models.Model):
     spot = models.BooleanField(default=False, db_default=False)  # may it run on spot nodes?
     budget = models.FloatField(null=True, blank=True)
     retries = models.IntegerField(default=0)  # the user's own, for errors of data or code
+    metadata = models.JSONField(default=dict, db_default={}, blank=True)  # the owner's texts by key
 
     state = models.CharField(
         max_length=10, default=JobState.QUEUED, choices=[(s.value, s.value) for s in JobState]

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from typing import Any
 
 from django.db.models import Prefetch, QuerySet
 
 from knowledge.core.domain.types import Option
+from scheduler.core.job_terms import JOB_TERMS, JobTerm, Kind
+from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Attempt, Job
 from scheduler.simulator.inputs.trace import TraceJob
 from scheduler.states import DependencyKind
@@ -70,7 +73,6 @@ def group_of(team: int) -> str:
 
 def _trace_job(job: Job, option: Option, duration_s: float, origin: datetime) -> TraceJob:
     config, promise = option.config, job.promised
-    due = job.deadline_at
     return TraceJob(
         job_id=job.pk,
         submit_s=(job.submitted_at - origin).total_seconds(),
@@ -82,21 +84,31 @@ def _trace_job(job: Job, option: Option, duration_s: float, origin: datetime) ->
         duration_s=duration_s,
         batch_size=config.per_device_batch_size,
         tuning=config.tuning,
-        model=job.model,
-        goal=job.goal,
-        priority=job.priority,
-        preemptible=job.preemptible,
-        max_run_s=job.max_run_s,
-        begin_s=max(0.0, (job.begin_at - origin).total_seconds()) if job.begin_at else None,
         after=_after(job, DependencyKind.SUCCEEDED),
         after_ended=_after(job, DependencyKind.ENDED),
         array=job.array_id or "",
         array_limit=(job.array.limit or 0) if job.array else 0,
-        deadline_s=(due - origin).total_seconds() if due else None,
         status=job.state,
         pred_duration_s=promise.duration_s.value if promise else None,
         pred_source=promise.source.value if promise else "",
+        **_terms(job, origin),
     )
+
+
+def _terms(job: Job, origin: datetime) -> dict[str, Any]:
+    """What was asked of the job, by the columns of a trace."""
+    asked = {term.trace: (term, getattr(job, term.column)) for term in JOB_TERMS.values() if term.trace}
+    if job.topology_level is None:  # without a level, a trace has no word for closeness
+        del asked["topology"]
+    said = {column: one for column, one in asked.items() if one[1] is not None}
+    return {column: _traced(term, value, origin) for column, (term, value) in said.items()}
+
+
+def _traced(term: JobTerm, value: Any, origin: datetime) -> Any:
+    """A value as a trace has it: seconds, and classes as numbers."""
+    if term.kind is Kind.MOMENT:
+        return max(0.0, (value - origin).total_seconds())
+    return term.word(value) if term.scale is TopologyLevel else value
 
 
 def _after(job: Job, kind: DependencyKind) -> str:

@@ -16,7 +16,18 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-COPIED = ("portal", "scheduler", "knowledge", "trainer", "tests", "templates", "static", "docs", "benchmarks")
+COPIED = (
+    "portal",
+    "scheduler",
+    "knowledge",
+    "trainer",
+    "client",
+    "tests",
+    "templates",
+    "static",
+    "docs",
+    "benchmarks",
+)
 _UNCOPIED = shutil.ignore_patterns("node_modules", "screenshots", "*.pyc.*")  # *.pyc.*: being written
 
 
@@ -24,12 +35,13 @@ _UNCOPIED = shutil.ignore_patterns("node_modules", "screenshots", "*.pyc.*")  # 
 class Toy:
     """One toy of a kind that the portal can be extended by.
 
-    lines: by file, lines of the tree with their replacements
+    lines: by file, lines of the tree with their replacements. migration: the file that Django writes.
     """
 
     kind: str  # its folder in toys/
     heading: str  # of its checklist
     lines: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    migration: str = ""
 
     @property
     def folder(self) -> Path:
@@ -39,7 +51,8 @@ class Toy:
     def files(self) -> list[str]:
         """All that adding it touches."""
         new = [path for path in self.folder.rglob("*") if path.is_file()]
-        return sorted({*self.lines, *(path.relative_to(self.folder).as_posix() for path in new)})
+        written = {self.migration} - {""}
+        return sorted({*self.lines, *written, *(path.relative_to(self.folder).as_posix() for path in new)})
 
     @property
     def tests(self) -> list[str]:
@@ -65,6 +78,11 @@ class Toy:
                 assert text.count(old) == 1, f"{name} has {old!r} {text.count(old)} times"
                 text = text.replace(old, new)
             (checkout / name).write_text(text)
+        if self.migration:
+            app, _, _ = self.migration.partition("/")
+            name = Path(self.migration).stem.partition("_")[2]
+            _run(checkout, sys.executable, "manage.py", "makemigrations", app, "--name", name)
+            assert len(list((checkout / app / "migrations").glob(f"[0-9]*_{name}.py"))) == 1
 
 
 def is_of_training(test: str) -> bool:
@@ -82,9 +100,12 @@ def copy_tree(checkout: Path) -> None:
 
 def run_tests(checkout: Path, *arguments: str, python: str | Path = sys.executable) -> None:
     """Run tests of the copy; what they printed is the error if they fail."""
+    _run(checkout, python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments)
+
+
+def _run(checkout: Path, *command: str | Path) -> None:
     env = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "DATA_DIR")}
     done = subprocess.run(
-        [python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments],
-        cwd=checkout, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        command, cwd=checkout, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     assert done.returncode == 0, done.stdout

@@ -68,7 +68,7 @@ PARAMETER = Toy(
             "    lora_alpha: int\n": "    lora_alpha: int\n    lora_dropout: float\n"
         },
         "trainer/train/base/adapters.py": {
-            "lora_dropout=0.0,": "lora_dropout=settings.lora_dropout,",
+            'lora_dropout=SFT.constants["lora_dropout"].value,': "lora_dropout=settings.lora_dropout,",
         },
     },
 )
@@ -124,7 +124,33 @@ SETTING = Toy(
         },
     },
 )
-TOYS = [POLICY, EXECUTOR, PAGE, PARAMETER, METRIC, SETTING]
+TERM = Toy(
+    kind="term",
+    heading="A job's term: 5 files",
+    lines={
+        "scheduler/core/job_terms.py": {
+            '    JobTerm(\n        name="metadata",\n': (
+                '    JobTerm(name="cost_center", kind=Kind.NAME, label="Cost center", help="Who pays.",\n'
+                '        default="", high=20, change=_LIVES, changed="{} pays now."),\n'
+                '    JobTerm(\n        name="metadata",\n'
+            ),
+        },
+        "scheduler/models/jobs.py": {
+            "    metadata = models.JSONField(": (
+                '    cost_center = models.CharField(max_length=20, blank=True, default="", db_default="")\n'
+                "    metadata = models.JSONField("
+            ),
+        },
+        "templates/jobs/live.html": {
+            "    {% if job.budget %}": (
+                "    {% if job.cost_center %}<div><dt>Cost center</dt><dd>{{ job.cost_center }}</dd></div>"
+                "{% endif %}\n    {% if job.budget %}"
+            ),
+        },
+    },
+    migration="scheduler/migrations/9999_cost_center.py",
+)
+TOYS = [POLICY, EXECUTOR, PAGE, PARAMETER, METRIC, SETTING, TERM]
 REVIEWED = "tests/portal/access/test_matrix.py::test_every_address_and_method_has_a_reviewed_row"
 
 

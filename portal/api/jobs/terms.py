@@ -1,4 +1,4 @@
-"""The terms of a job in requests and answers: one field for each type of the table."""
+"""The terms of a job in requests and answers, with a field for each type."""
 
 from __future__ import annotations
 
@@ -63,6 +63,22 @@ class Params(serializers.DictField):
         return data
 
 
+class PairsField(serializers.DictField):
+    """Texts by key."""
+
+    child = StrictText(allow_blank=True)
+
+    def __init__(self, term: JobTerm, **kwargs: Any) -> None:
+        self.term = term
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, data: Any) -> dict[str, str]:
+        if wrong := self.term.problem(data):
+            raise ValidationError(wrong)
+        pairs: dict[str, str] = data
+        return pairs
+
+
 class AfterIn(StrictSerializer):
     job = StrictText(max_length=40, required=False, help_text="Id of a job that you see.")
     array = StrictText(
@@ -111,6 +127,7 @@ REQUESTED: Mapping[Kind, Callable[..., Field]] = {
     Kind.MONEY: _amount,
     Kind.COUNT: _whole,
     Kind.SECONDS: _whole,
+    Kind.PAIRS: PairsField,
 }
 
 
@@ -136,11 +153,12 @@ ANSWERED: Mapping[Kind, Callable[..., Field]] = {
     Kind.TEAM: lambda _, **options: serializers.SlugRelatedField(slug_field="name", **options),
     Kind.RANK: RankField,
     Kind.YES_NO: lambda _, **options: YesNoField(**options),
+    Kind.PAIRS: PairsField,
 }
 
 
 def answer_fields() -> dict[str, Field]:
-    """The fields of a job's terms that a serializer of the model would not make itself."""
+    """The fields of terms that a serializer of the model would not make itself."""
     return {
         term.name: ANSWERED[term.kind](term, read_only=True, allow_null=term.is_nullable, help_text=term.help)
         for term in ON_THE_ROW.values()

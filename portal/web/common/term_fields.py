@@ -14,6 +14,7 @@ from django import forms
 from portal.web.common.currency import BudgetField
 from portal.web.common.form_base import NameField
 from portal.web.common.number_fields import WholeNumberField
+from portal.web.common.pairs_field import PairsField
 from portal.web.common.param_fields import form_value
 from portal.web.common.time_fields import HoursField, MomentField
 from scheduler.core.job_terms import JOB_TERMS, JobTerm, Kind
@@ -35,6 +36,7 @@ FIELDS: Mapping[Kind, Callable[..., forms.Field]] = {
     Kind.MONEY: lambda _, **common: BudgetField(**common),
     Kind.COUNT: lambda term, **common: WholeNumberField(min_value=term.low, max_value=term.high, **common),
     Kind.SECONDS: lambda term, **common: HoursField(most_s=term.high, **common),
+    Kind.PAIRS: PairsField,
 }
 
 
@@ -59,7 +61,10 @@ def _field(term: JobTerm, *, change: bool) -> forms.Field:
 
 
 def _choices(term: JobTerm, *, change: bool) -> Choices:
-    """The words with their texts. A new job's default comes first and is empty: nothing is asked for."""
+    """The words with their texts.
+
+    The default of a new job comes first and is empty: nothing is asked for.
+    """
     if term.kind is Kind.RANK and term.default is None:
         return [("", "none"), *term.choices.items()]
     if change:

@@ -130,7 +130,7 @@ class SubmitForm(OrderFields, ReadFields, SweepFields, TimedForm):
 
     @property
     def terms(self) -> dict[str, Any]:
-        """The terms that were filled in, as the services take them; sent files are not stored yet."""
+        """The terms that were filled in, as the services take them, without sent files."""
         given = {name: self.cleaned_data.get(name) for name in JOB_TERMS}
         filled = {name: value for name, value in given.items() if value not in (None, "")}
         return {**filled, "params": self.params, "after": self.order}

@@ -57,6 +57,15 @@ WAITS: Mapping[str, str] = {
 
 
 @register.filter
+def pairs(texts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The keys with their texts.
+
+    A template takes `texts.items` for the text of the key `items`.
+    """
+    return list(texts.items())
+
+
+@register.filter
 def duration(seconds: float | None) -> str:
     """E.g. `20 ms`, `0.4 s`, `12 s`, `3 min 20 s`, `5 h 10 min`, `2 d 3 h`."""
     if seconds is None:

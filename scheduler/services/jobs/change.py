@@ -75,7 +75,10 @@ def change_job(
 
 
 def _require_terms(change: dict[str, Any]) -> None:
-    """Raise BadParameters for values that no job could have; a level is none without its topology."""
+    """Raise BadParameters for values that no job could have.
+
+    A level of closeness goes with its topology.
+    """
     if others := change.keys() - CHANGEABLE.keys():
         raise TypeError(f"{', '.join(sorted(others))}: no term that can be changed")
     wrong = problems(change)

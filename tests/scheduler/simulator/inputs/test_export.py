@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Job, JobArray, JobDependency
 from scheduler.selectors.trace import past_jobs, trace_jobs
 from scheduler.simulator.inputs.importers.registry import load_trace
@@ -38,6 +39,22 @@ def test_ended_jobs_are_written_and_can_be_played(node: FakeNode, tmp_path: Path
     arguments = ["--trace", str(tmp_path / "past.csv"), "--cluster", f"{found.gpu_type}:1x2"]
     call_command("simulate", *arguments, "--policy", "fifo", "--json", str(out))
     assert '"jct_mean_s": 90.0' in out.read_text()
+
+
+def test_what_was_asked_of_a_job_is_played(node: FakeNode, tmp_path: Path) -> None:
+    job, plain = ended_job(node, ran_s=90), ended_job(node, ran_s=90)
+    asked = {"goal": "fastest", "priority": 1, "preemptible": False, "max_run_s": 600}
+    close = {"topology": "guaranteed", "topology_level": TopologyLevel.NUMA}
+    times = {"begin_at": job.submitted_at, "deadline_at": job.submitted_at + timedelta(hours=1)}
+    Job.objects.filter(pk=job.pk).update(**asked, **close, **times)
+    call_command("export_trace", str(tmp_path / "past.csv"))
+    by_id = {found.job_id: found for found in load_trace(tmp_path / "past.csv").jobs}
+    found, other = by_id[job.pk], by_id[plain.pk]
+    assert {name: getattr(found, name) for name in asked} == asked
+    assert (found.topology, found.topology_level) == ("guaranteed", "numa")
+    assert found.deadline_s == pytest.approx(found.submit_s + 3600)
+    assert found.begin_s == pytest.approx(found.submit_s)
+    assert (other.topology, other.topology_level, other.begin_s, other.deadline_s) == ("", "", None, None)
 
 
 def test_an_attempt_on_more_gpus_counts_for_more(node: FakeNode) -> None:
