@@ -6,13 +6,15 @@ They wait for as long as that takes, and the time is neither start-up nor durati
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.test import Client
 
 from knowledge.models import Execution
 from portal.clock import database_now
 from scheduler.loop.tick import tick
-from scheduler.models import Attempt, Claim, Job
+from scheduler.models import Attempt, Claim, Job, Node
 from scheduler.selectors.figures.times import duration_s, startup_s
 from scheduler.selectors.public_states import shown_state
 from scheduler.services.jobs.verbs import cancel_job
@@ -65,6 +67,32 @@ def test_a_job_in_an_engines_queue_is_queued_for_people_and_waits_beyond_every_t
     assert (job.state, shown_state(job)) == (JobState.ASSIGNED, "queued")
     assert Claim.objects.get().engine_reason == "Priority"
     assert (duration_s([job.attempts.get()], database_now()), job.first_started_at) == (0.0, None)
+
+
+def test_its_owner_is_told_why_it_waits(node: FakeNode) -> None:
+    job = world.placed_job(node)
+    order = queued(node, "Resources <all>")
+    client = Client()
+    client.force_login(job.owner)
+    page = client.get(f"/jobs/{job.pk}/").content.decode()
+    assert f"it has its place on {Node.objects.get().name}, and has waited in that node's own queue" in page
+    assert "(Resources &lt;all&gt;)" in page
+
+    def told() -> dict[str, Any]:
+        attempt = client.get(f"/api/jobs/{job.pk}/").json()["attempts"][0]
+        where: dict[str, Any] = attempt["nodes"][0]
+        return where
+
+    assert (told()["phase"], told()["engine_reason"], told()["began_at"]) == (
+        "queued",
+        "Resources <all>",
+        None,
+    )
+    assert told()["queued_at"]
+    node.sync(node.say(order, "starting"))
+    assert (told()["phase"], told()["engine_reason"]) == ("starting", "")
+    assert told()["began_at"]
+    assert "own queue" not in client.get(f"/jobs/{job.pk}/").content.decode()
 
 
 def test_the_start_that_follows_has_all_its_time_and_no_more(node: FakeNode) -> None:

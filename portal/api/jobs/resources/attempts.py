@@ -52,6 +52,9 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
                 "node": claim.node.name,
                 "gpus": sorted(held.gpu.index for held in claim.allocations.all()),
                 "phase": claim.phase,
+                "queued_at": claim.queued_at,
+                "began_at": claim.began_at,
+                "engine_reason": claim.engine_reason,
             }
             for claim in attempt.claims.all()
         ]

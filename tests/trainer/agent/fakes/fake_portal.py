@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from trainer.protocol import ClaimState, File, NodeFacts, Report, Resources, Resume, Spec, to_json
+from trainer.protocol import ClaimState, File, NodeFacts, Phase, Report, Resources, Resume, Spec, to_json
 from trainer.protocol_parsing import parse_enrol, parse_sync
 
 ONE_SLOT = Resources(gpus_per_node=1, cores=1, memory_bytes=2**30, grace_s=5.0)
@@ -44,6 +44,7 @@ class Given:
     reports: list[Report] = field(default_factory=list)
     sent_again: int = 0
     phases: list[str] = field(default_factory=list)
+    waits: list[str] = field(default_factory=list)  # why, while it was queued
     end: ClaimState | None = None
     artifacts: dict[str, bytes] = field(default_factory=dict)
 
@@ -137,6 +138,7 @@ class FakePortal:
     def _hear(self, given: Given, state: ClaimState) -> None:
         given.with_spec = False
         given.phases.append(state.phase.value)
+        given.waits += [state.reason] if state.phase is Phase.QUEUED else []
         for report in state.reports:
             if report.seq <= len(given.reports):
                 given.sent_again += 1
