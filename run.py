@@ -5,7 +5,7 @@
     python3 run.py --once     the same, and stop after the first job (exit code 1 if it failed)
     python3 run.py setup      only create the two environments
     python3 run.py lint       style, types, import rules, locks, settings, migrations: all but tests
-    python3 run.py test       run all tests; further arguments go to pytest
+    python3 run.py test       run all tests (--quick: those in process alone); further arguments go to pytest
     python3 run.py wheels     build the wheels of nodes and of the client, into dist
     python3 run.py chaos      break a real portal on purpose for twenty minutes, then judge it
     python3 run.py screenshots   photograph every page of a portal of simulated data, into var/screenshots
@@ -268,6 +268,8 @@ def lint() -> None:
 def trains(arguments: list[str]) -> bool:
     """Do the named tests need PyTorch? All tests together do."""
     paths = [word for word in arguments if (HERE / word.split("::")[0]).exists()]
+    if "--quick" in arguments:
+        return False
     return not paths or not all(path.startswith(LIGHT_TESTS) for path in paths)
 
 

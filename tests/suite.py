@@ -1,10 +1,12 @@
 """All tests, on both kinds of database and in both environments.
 
-`python3 run.py test [--slow] [--free] [pytest arguments]`
+`python3 run.py test [--quick] [--slow] [--free] [pytest arguments]`
 
-`--slow` runs, instead of the ordinary tests, those that are run on demand. `--free` draws random cases anew.
-Paths among the arguments replace the stages' own; other arguments go to every stage. Lanes run
-side by side and take one stage after the other: one stage is shown live, all others as they end.
+One collection holds all tests that need no further process; the second database, the live stack, the
+browser and the training environment are lanes beside it. `--quick` runs that collection alone, on SQLite.
+`--slow` runs, instead of the ordinary tests, those that are run on demand. `--free` draws random cases
+anew. Paths among the arguments replace the lanes' own; other arguments go to every lane. The collection is
+shown live, all others as they end.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -30,7 +32,6 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 TRAINING_PYTHON = REPOSITORY / ".venv-train" / "bin" / "python"
 COUNTED = ("tests", "failures", "errors", "skipped")
 NOTHING_SELECTED = 5
-LANES = 5  # for two cores: the live stack and the browser wait half of their time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,28 +53,18 @@ class Outcome:
     green: bool
 
 
-def all_but(*folders: str) -> tuple[str, ...]:
-    """All other folders and files of tests.
-
-    Three stages share what one lane would run too long.
-    """
-    tests = (REPOSITORY / "tests").iterdir()
-    found = [path for path in tests if path.name.startswith("test_") or (path / "__init__.py").exists()]
-    return tuple(sorted({path.relative_to(REPOSITORY).as_posix() for path in found} - {*folders}))
-
-
-ON_DEMAND = "--slow"
-FREE = "--free"
+QUICK, ON_DEMAND, FREE = "--quick", "--slow", "--free"
 SLOW = "slow"
 SLOW_ON_SQLITE = "(slow or postgresql)" if postgres_binaries() else SLOW
-PORTAL, SCHEDULER = "tests/portal", "tests/scheduler"
 IN_PROCESS = "not torch and not stack and not browser"
-ON_SQLITE = ("-m", f"{IN_PROCESS} and not {SLOW_ON_SQLITE}")
 # It takes seconds to collect; without PostgreSQL it runs on SQLite.
 IGNORED = ("--ignore=tests/portal/api/test_generated_requests.py",) if postgres_binaries() else ()
-SQLITE_PORTAL = Stage(title="SQLite, the portal's", paths=(PORTAL,), options=(*ON_SQLITE, *IGNORED))
-SQLITE_SCHEDULER = Stage(title="SQLite, the scheduler's", paths=(SCHEDULER,), options=ON_SQLITE)
-SQLITE = Stage(title="SQLite, all others", paths=all_but(PORTAL, SCHEDULER), options=ON_SQLITE)
+SQLITE = Stage(
+    title="in process, SQLite",
+    paths=("tests",),
+    options=("-m", f"{IN_PROCESS} and not {SLOW_ON_SQLITE}", *IGNORED),
+)
+ALL_ON_SQLITE = replace(SQLITE, options=("-m", f"{IN_PROCESS} and not {SLOW}", *IGNORED))
 BROWSER = Stage(title="browser", paths=("tests/portal/browser",), options=("-m", f"browser and not {SLOW}"))
 TORCH = Stage(
     title="training environment",
@@ -87,7 +78,7 @@ STACK = Stage(title="live stack", paths=("tests/stack",), options=("-m", f"stack
 def postgres_stage(database_url: str) -> Stage:
     """Most tests of the database. Redis has its part in the live stack."""
     return Stage(
-        title="PostgreSQL",
+        title="in process, PostgreSQL",
         paths=FOLDERS,
         options=("-m", f"{IN_PROCESS} and not {SLOW} and (postgresql or two_databases)"),
         env={"DATABASE_URL": database_url},
@@ -100,21 +91,24 @@ def main(arguments: Sequence[str]) -> int:
         os.environ["ON_DEMAND"] = "1"  # for what must be known before tests are collected
     if FREE in arguments:
         os.environ["RANDOM_CASES"] = "free"
+    if QUICK in arguments:
+        return told([run(ALL_ON_SQLITE, arguments, live=True)], began)
     provide()
-    stages = [  # the longest first, so that the lanes end together
+    stages = [
         partial(on_postgres, arguments),
-        partial(run, SQLITE_PORTAL, arguments, live=True),
-        partial(run, STACK, arguments),
-        partial(run, BROWSER, arguments),
-        partial(run, SQLITE, arguments),
-        partial(run, SQLITE_SCHEDULER, arguments),
-        partial(run, TORCH, arguments),
+        partial(run, SQLITE, arguments, live=True),
+        *(partial(run, stage, arguments) for stage in (STACK, BROWSER, TORCH)),
     ]
-    lanes = ThreadPoolExecutor(max_workers=LANES)
+    lanes = ThreadPoolExecutor(len(stages))
     try:
         outcomes = [begun.result() for begun in [lanes.submit(stage) for stage in stages]]
     finally:
         lanes.shutdown(cancel_futures=True)  # Ctrl-C ends what runs, and begins nothing more
+    return told(outcomes, began)
+
+
+def told(outcomes: Sequence[Outcome], began: float) -> int:
+    """Print the counts of all lanes; return the exit code."""
     total = sum((outcome.counts for outcome in outcomes), Counter())
     failed = total["failures"] + total["errors"]
     passed = total["tests"] - failed - total["skipped"]
@@ -143,7 +137,7 @@ def run(stage: Stage, arguments: Sequence[str], *, live: bool = False) -> Outcom
     paths = list(in_common(given, stage.paths)) if given else existing(stage.paths)
     if not paths:
         return Outcome(Counter(), green=True)
-    others = [word for word in arguments if word not in (*given, ON_DEMAND, FREE)]
+    others = [word for word in arguments if word not in (*given, QUICK, ON_DEMAND, FREE)]
     options = [on_demand(word) if ON_DEMAND in arguments else word for word in stage.options]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from tests import suite
 from trainer import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -91,16 +90,6 @@ def test_run_py_names_its_commands() -> None:
         assert f"run.py {command} " in said.stdout
 
 
-def test_each_file_of_tests_belongs_to_one_stage_on_sqlite() -> None:
-    paths = [
-        ROOT / path
-        for stage in (suite.SQLITE, suite.SQLITE_SCHEDULER, suite.SQLITE_PORTAL)
-        for path in stage.paths
-    ]
-    files = list((ROOT / "tests").rglob("test_*.py"))
-    assert [file for file in files if sum(file.is_relative_to(path) for path in paths) != 1] == []
-
-
 def test_the_environment_of_another_clone_is_not_emptied(tmp_path: Path) -> None:
     import run
 
@@ -116,6 +105,7 @@ def test_the_environment_of_another_clone_is_not_emptied(tmp_path: Path) -> None
 def test_pytorch_is_installed_only_for_tests_that_may_need_it() -> None:
     import run
 
+    assert not run.trains(["--quick"])
     assert not run.trains(["-x", "tests/portal/web/common/test_errors.py::test_x", "tests/test_docs.py"])
     assert all(
         run.trains(words)
