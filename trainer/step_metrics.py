@@ -20,7 +20,7 @@ class Over(StrEnum):
     MEAN = "mean"
 
 
-class Story(StrEnum):
+class Caption(StrEnum):
     """The caption of a chart."""
 
     SPREAD = "spread"  # the median, the lowest and the highest value
@@ -44,7 +44,7 @@ class StepMetric:
     help: str
     unit: str = ""
     chart: str = ""
-    story: Story = Story.SPREAD
+    caption: Caption = Caption.SPREAD
     digits: str = ".3g"
     low: float = 0.0
     whole: bool = False
@@ -66,7 +66,7 @@ STEP_METRICS = (
         label="training loss",
         help="mean over the trained tokens of the effective batch",
         chart="loss",
-        story=Story.LOWEST,
+        caption=Caption.LOWEST,
         digits=".3f",
         low=ANY_SIGN,
         over=Over.MEAN,
@@ -87,7 +87,7 @@ STEP_METRICS = (
         label="learning rate",
         help="of the step, after warm-up and decay",
         chart="learning-rate",
-        story=Story.HIGHEST,
+        caption=Caption.HIGHEST,
         column="learning_rate",
     ),
     StepMetric(
@@ -112,7 +112,7 @@ STEP_METRICS = (
         label="gradient norm",
         help="L2 norm over all trained weights before clipping; none of a step that float16 skipped",
         chart="gradient-norm",
-        story=Story.HIGHEST,
+        caption=Caption.HIGHEST,
         over=Over.MEAN,
     ),
 )

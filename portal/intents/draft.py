@@ -21,7 +21,6 @@ from trainer.recipes import RECIPES, ParamError
 RECIPE = RECIPES["sft"]
 FORM = ("model", "training_file", "validation_file", "name", "goal", "deadline_at", "budget", "team")
 PLACES = frozenset({"gpu_model", "number_gpus", "number_nodes"})
-FORBIDDEN = frozenset({"seed"})
 Clean = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 

@@ -32,13 +32,8 @@ DEAR = (
 )
 OF_SHARED_DATA = (
     f"benchmarks/scheduler/cotune.py {RUNS} --jobs 4 --seeds 1 --sia-seeds 1",
-    f"benchmarks/scheduler/cotune_tolerance.py {RUNS} --jobs 4 --seeds 1",
-    f"benchmarks/scheduler/cotune_steady.py {RUNS} --jobs 10 --seeds 1",
-    "benchmarks/scheduler/rules/hooks.py --jobs 30 --policies las",
-    "benchmarks/scheduler/rules/advice.py --jobs 30",
     "-m benchmarks.scheduler.defaults --parts 1 --jobs 30 --loads 0.8 --traces venus",
     "benchmarks/knowledge/peaks/floors.py {history}",
-    "benchmarks/knowledge/ten_rows.py {history} --draws 1",
     "benchmarks/knowledge/twins.py {history}",
     f"benchmarks/knowledge/regret.py {RUNS} --source llmfinetuningbench --folds 2",
 )

@@ -79,8 +79,8 @@ METRIC = Toy(
     heading="A step metric: 4 files",
     lines={
         "trainer/step_metrics.py": {
-            "        story=Story.HIGHEST,\n        over=Over.MEAN,\n    ),\n)\n": (
-                "        story=Story.HIGHEST,\n        over=Over.MEAN,\n    ),\n"
+            "        caption=Caption.HIGHEST,\n        over=Over.MEAN,\n    ),\n)\n": (
+                "        caption=Caption.HIGHEST,\n        over=Over.MEAN,\n    ),\n"
                 '    StepMetric(\n        name="padding",\n        label="padding",\n'
                 '        help="share of the tokens computed that are padding",\n        chart="padding",\n'
                 "        over=Over.MEAN,\n    ),\n)\n"

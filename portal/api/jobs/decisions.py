@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 from portal.accounts.requests import ApiRequest
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from scheduler.core.decisions.news import Verb
-from scheduler.core.decisions.weighed import OptionFate
+from scheduler.core.decisions.weighed import OptionVerdict
 from scheduler.models import DecisionJob
 from scheduler.selectors.decisions import decisions_of, explain
 from scheduler.selectors.jobs import get_job
@@ -25,7 +25,7 @@ class WeighedOptionOut(serializers.Serializer[Any]):
     duration_s = serializers.FloatField(source="option.duration_s.value")
     cost = serializers.FloatField(source="option.cost.value")
     fate = serializers.ChoiceField(
-        choices=[fate.value for fate in OptionFate],
+        choices=[fate.value for fate in OptionVerdict],
         help_text="chosen; passed: there was room, but another one was chosen or others go first; full: GPUs"
         " were missing; worse: so much worse than the best that the job rather waits; nowhere: no ready node"
         " could hold it",

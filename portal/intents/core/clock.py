@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
-MORNING, NOON, EVENING, MIDNIGHT = time(9), time(12), time(18), None
+MORNING, NOON, EVENING = time(9), time(12), time(18)
 
 
 class NoSuchDate(ValueError):

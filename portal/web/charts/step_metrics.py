@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Protocol
 
-from trainer.step_metrics import STEP_CHARTS, StepMetric, Story
+from trainer.step_metrics import STEP_CHARTS, Caption, StepMetric
 
 MAX_POINTS = 2000
 Points = Sequence[tuple[int, float]]
@@ -99,7 +99,7 @@ def _summary(metric: StepMetric, points: Points, *, measured: bool) -> str:
         return f"No {metric.label} was reported." if measured else "No step has been measured yet."
     values = [value for _, value in points]
     low, high, middle = (format(part(values), metric.digits) for part in (min, max, median))
-    if metric.story is Story.SPREAD:
+    if metric.caption is Caption.SPREAD:
         what = f"{middle} {metric.unit}" if metric.unit else f"{metric.label.capitalize()} {middle}"
         return f"{what} in the median of its reports, between {low} and {high}."
     (first_step, first), (last_step, last) = points[0], points[-1]
@@ -108,5 +108,5 @@ def _summary(metric: StepMetric, points: Points, *, measured: bool) -> str:
     return (
         f"{metric.label.capitalize()} went from {first:{metric.digits}} at step {first_step:,} to"
         f" {last:{metric.digits}} at step {last_step:,};"
-        f" the {metric.story} was {low if metric.story is Story.LOWEST else high}."
+        f" the {metric.caption} was {low if metric.caption is Caption.LOWEST else high}."
     )

@@ -20,7 +20,7 @@ from scheduler.selectors.analysis.failures import explained
 from scheduler.selectors.analysis.readings import own_reading
 from scheduler.selectors.dependencies import to_come_after
 from scheduler.services.jobs.verbs import wants_spot
-from scheduler.services.provenance.read_values import Fate
+from scheduler.services.provenance.read_values import ReadValueChoice
 from scheduler.states import DependencyKind
 
 
@@ -107,5 +107,5 @@ def read_origins(job: Job, user: User) -> dict[str, str]:
     """Where a job's own values were read, by the fields of the form that it begins."""
     reading = own_reading(user, job)
     rows = reading.fields if reading else {}
-    kept = {name: one for name, one in rows.items() if one["fate"] == Fate.KEPT}
+    kept = {name: one for name, one in rows.items() if one["fate"] == ReadValueChoice.KEPT}
     return as_fields({name: f"From your {one['source']}: {one['because']}." for name, one in kept.items()})

@@ -45,11 +45,11 @@ def driver(given: PlayInput) -> Driver:
     state, policy = given.state, given.policy
     plain = not state.limits and not state.windows and not any(job.array_limit for job in state.jobs)
     if isinstance(policy, Ranked) and policy.incremental and not policy.reserves and plain:
-        return Kept(policy, state)
-    return Whole(given)
+        return KeptRanking(policy, state)
+    return WholeState(given)
 
 
-class Whole:
+class WholeState:
     """The whole state at each decision, as the live loop shows it."""
 
     coarse = COARSE
@@ -94,7 +94,7 @@ class Whole:
         return plan.actions
 
 
-class Kept:
+class KeptRanking:
     """The ranking and the free GPUs, kept and told what changes."""
 
     coarse = 0.0

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from knowledge.core.domain.wording import counted, rough_time
 from scheduler.core.cycle.wait_reasons import amount
-from scheduler.core.decisions.weighed import OptionFate, WeighedOption
+from scheduler.core.decisions.weighed import OptionVerdict, WeighedOption
 from scheduler.core.stopping import SENTENCES
 from scheduler.core.types import Action, JobInfo, Plan, Policy, Preempt, Resize, Start, Wait
 
@@ -62,13 +62,13 @@ def _numbers(job: JobInfo, action: Action, moment: DecisionMoment) -> str:
 
 def _why(policy: Policy, job: JobInfo, weighed: Sequence[WeighedOption]) -> str:
     """Why the option that it was given, and no other."""
-    chosen = next((one for one in weighed if one.fate is OptionFate.CHOSEN), None)
+    chosen = next((one for one in weighed if one.fate is OptionVerdict.CHOSEN), None)
     if chosen is None or chosen.score is None:
         return "it goes on with what it ran with"
     by = f"by its goal, {job.goal}"
     better = [one for one in weighed if one.score is not None and one.score < chosen.score]
     if not better:
         return f"the best of its options {by}"
-    if all(one.fate is OptionFate.FULL for one in better):
+    if all(one.fate is OptionVerdict.FULL for one in better):
         return f"the best of its options {by} for which there was room"
     return f"one of its options, chosen by {policy.name} so that all jobs are served best"

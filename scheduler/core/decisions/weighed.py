@@ -14,7 +14,7 @@ from scheduler.core.policies.sia import Sia
 from scheduler.core.types import GpuId, JobInfo, NodeInfo, Plan, Policy, Resize, Start
 
 
-class OptionFate(StrEnum):
+class OptionVerdict(StrEnum):
     """The fate of an option."""
 
     CHOSEN = "chosen"
@@ -34,7 +34,7 @@ class WeighedOption:
     """
 
     option: Option
-    fate: OptionFate
+    fate: OptionVerdict
     score: float | None
     program_cost: float | None
     free: int
@@ -58,13 +58,13 @@ def weigh(
     found = []
     for option in job.options:
         score = option.score(job.goal, priced=priced) / best if best and option in possible else None
-        fate = OptionFate.NOWHERE
+        fate = OptionVerdict.NOWHERE
         if isinstance(given, Start | Resize) and option == given.option:
-            fate = OptionFate.CHOSEN
+            fate = OptionVerdict.CHOSEN
         elif option in possible and _is_worse(policy, job, score):
-            fate = OptionFate.WORSE
+            fate = OptionVerdict.WORSE
         elif option in possible:
-            fate = OptionFate.PASSED if free.place(option, job) else OptionFate.FULL
+            fate = OptionVerdict.PASSED if free.place(option, job) else OptionVerdict.FULL
         room = free.count_for(option, job.avoids)
         found.append(
             WeighedOption(option=option, fate=fate, score=score, program_cost=costs.get(option), free=room)

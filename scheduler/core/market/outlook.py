@@ -11,26 +11,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scheduler.core.market.deciders import Decider
-from scheduler.core.market.recording import Recording
 from scheduler.core.market.replay import Life
-from scheduler.core.market.types import DeadlineJob, PlanOutlook
+from scheduler.core.market.types import PlanOutlook
 
 WINDOWS = 60
 MISSED = 0.2  # share of the intervals that may miss
 STEP = 0.1  # by which a miss or a hit moves the level
 LEAST_KNOWN = 5  # windows that must have ended before an interval is stated
-
-
-def plan_outlook(job: DeadlineJob, name: str, decider: Decider, recording: Recording) -> PlanOutlook:
-    """Money, chance to end in time, and interruptions.
-
-    The windows are spread evenly over the recording. Raises ValueError where the recording is shorter than
-    the job's time.
-    """
-    starts = window_starts(len(recording), job.slots, WINDOWS)
-    lives = [recording.live(job, decider, start) for start in starts]
-    return outlook_of(name, starts, lives, job.slots)
 
 
 def outlook_of(name: str, starts: Sequence[int], lives: Sequence[Life], slots: int) -> PlanOutlook:

@@ -109,16 +109,6 @@ def by_slot(
     return Series(since, period_s, _held(prices, starts, longest), _held(counts, starts, longest))
 
 
-def restored(offers: Sequence[SlotOffer], held: Sequence[int]) -> tuple[SlotOffer, ...]:
-    """Offers as they would have been, had one not held GPUs oneself.
-
-    For samples that count free GPUs alone: a replay must not miss what its own job had taken.
-    """
-    return tuple(
-        SlotOffer(offer.price, offer.available + own) for offer, own in zip(offers, held, strict=True)
-    )
-
-
 def _held(samples: Sequence[tuple[float, float]], starts: Array, longest_s: float) -> Array:
     """The newest value at each start, NaN where it is older than `longest_s`."""
     if not samples:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from scheduler.core.placement.gpu_index import FreeGpuIndex
 from scheduler.core.placement.levels import TopologyLevel, indices_of
-from scheduler.core.placement.topology import Spot, class_of, disruption, least_harm, spots
+from scheduler.core.placement.topology import GangPlace, class_of, disruption, gang_places, least_harm
 from scheduler.core.types import JobInfo, NodeInfo
 
 NOBODY = -inf  # below this priority
@@ -34,44 +34,44 @@ class Asks(NamedTuple):
 
 
 class Priced(NamedTuple):
-    """A spot with what it costs; the smallest is the best, the spot aside."""
+    """A place with what it costs; the smallest is the best, the place aside."""
 
     cost: float
     victims: int
     names: list[str]
     node: str
-    spot: Spot
+    place: GangPlace
 
 
-UNLIKE = itemgetter(0, 1, 2, 3)  # all of Priced but the spot
+UNLIKE = itemgetter(0, 1, 2, 3)  # all of Priced but the place
 
 
 @dataclass(slots=True, eq=False)
 class Ways:
-    """The spots of one node, at least one.
+    """The places on one node, at least one.
 
     lowest: the lowest priority among their victims.
     """
 
     node: str
     free: int  # GPUs
-    spots: tuple[Spot, ...]
+    places: tuple[GangPlace, ...]
     lowest: float
     _priced: dict[float, list[Priced]] = field(default_factory=dict)
 
     def priced(self, lowest: float) -> list[Priced]:
-        """The spots, the cheapest first; `lowest` as of `disruption`."""
+        """The places, the cheapest first; `lowest` as of `disruption`."""
         if lowest not in self._priced:
             self._priced[lowest] = sorted(
                 (
                     Priced(
-                        disruption(spot.victims, lowest),
-                        len(spot.victims),
-                        sorted(job.id for job in spot.victims),
-                        spot.node,
-                        spot,
+                        disruption(place.victims, lowest),
+                        len(place.victims),
+                        sorted(job.id for job in place.victims),
+                        place.node,
+                        place,
                     )
-                    for spot in self.spots
+                    for place in self.places
                 ),
                 key=UNLIKE,
             )
@@ -106,7 +106,7 @@ class Clearings:
             found = self._asked[asks] = _Nodes(self.free.nodes)
         for name in found.changed:
             ways = self._look(self.free.nodes[name], asks)
-            if ways.spots:
+            if ways.places:
                 found.ways[name] = ways
             else:
                 found.ways.pop(name, None)
@@ -133,37 +133,37 @@ class Clearings:
         able = [job for job in self.victims[node.id] if job.priority < asks.below]
         now = node if free == node.free else replace(node, free=free)
         if asks.lowest is None:
-            found = tuple(spots(now, asks.gpus, asks.level, able))
+            found = tuple(gang_places(now, asks.gpus, asks.level, able))
         else:
             least = least_harm(now, asks.gpus, asks.level, able, asks.lowest)
-            found = tuple(spot for spot in (least,) if spot)
-        lowest = min((job.priority for spot in found for job in spot.victims), default=inf)
+            found = tuple(place for place in (least,) if place)
+        lowest = min((job.priority for place in found for job in place.victims), default=inf)
         return Ways(node.id, len(free), found, lowest)
 
 
-def closest_free(found: Iterable[Ways]) -> Spot | None:
-    """The closest spot without victims; of equal ones, that on the fullest node."""
-    every = ((-spot.level, ways.free, ways.node, spot) for ways in found for spot in ways.spots)
+def closest_free(found: Iterable[Ways]) -> GangPlace | None:
+    """The closest place without victims; of equal ones, that on the fullest node."""
+    every = ((-place.level, ways.free, ways.node, place) for ways in found for place in ways.places)
     best = min(every, key=itemgetter(0, 1, 2), default=None)
     return best[-1] if best else None
 
 
-def least_harmful(found: Sequence[Ways], lowest: float) -> Spot | None:
-    """The spot with victims of the lowest class, then the cheapest, then the fewest.
+def least_harmful(found: Sequence[Ways], lowest: float) -> GangPlace | None:
+    """The place with victims of the lowest class, then the cheapest, then the fewest.
 
     lowest: as of `disruption`.
     """
 
     def order(priced: Priced) -> tuple[float, float, int, list[str], str]:
-        highest = max(map(class_of, priced.spot.victims), default=NOBODY)
+        highest = max(map(class_of, priced.place.victims), default=NOBODY)
         return highest, priced.cost, priced.victims, priced.names, priced.node
 
     best = min((ways.priced(lowest)[0] for ways in found), key=order, default=None)
-    return best.spot if best else None
+    return best.place if best else None
 
 
-def best_weighed(found: Sequence[Ways], alpha: float) -> Spot | None:
-    """Return the spot that is best by its level and its cost.
+def best_weighed(found: Sequence[Ways], alpha: float) -> GangPlace | None:
+    """Return the place that is best by its level and its cost.
 
     The level weighs `alpha`, the cost is taken beside the dearest.
     """
@@ -172,11 +172,11 @@ def best_weighed(found: Sequence[Ways], alpha: float) -> Spot | None:
     dearest = max((priced.cost for priced in every), default=0.0) or 1.0
 
     def order(priced: Priced) -> tuple[float, int, list[str], str]:
-        score = (1 - alpha) * priced.cost / dearest - alpha * priced.spot.level / TopologyLevel.NVLINK
+        score = (1 - alpha) * priced.cost / dearest - alpha * priced.place.level / TopologyLevel.NVLINK
         return score, priced.victims, priced.names, priced.node
 
     best = min(every, key=order, default=None)
-    return best.spot if best else None
+    return best.place if best else None
 
 
 def _lowest(found: Iterable[Ways]) -> float:

@@ -22,7 +22,7 @@ Cost = Callable[[Sequence[JobInfo]], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class GangPlace:
     """GPUs of a node for a gang, once the victims are gone."""
 
     node: str
@@ -31,7 +31,9 @@ class Spot:
     victims: tuple[JobInfo, ...] = ()
 
 
-def spots(node: NodeInfo, count: int, least: TopologyLevel, candidates: Sequence[JobInfo]) -> Iterator[Spot]:
+def gang_places(
+    node: NodeInfo, count: int, least: TopologyLevel, candidates: Sequence[JobInfo]
+) -> Iterator[GangPlace]:
     """Ways to get `count` GPUs at `least` this level; no victim of any is unnecessary.
 
     None if even everybody gone is not enough.
@@ -46,14 +48,14 @@ def spots(node: NodeInfo, count: int, least: TopologyLevel, candidates: Sequence
             tried += 1
             if clearing.reaches(victims, least) and not clearing.reprieves(victims):
                 found = True
-                yield clearing.spot(victims)
+                yield clearing.place(victims)
     if not found:
         yield clearing.greedy(least)
 
 
 def least_harm(
     node: NodeInfo, count: int, least: TopologyLevel, candidates: Sequence[JobInfo], lowest: float
-) -> Spot | None:
+) -> GangPlace | None:
     """The way to get `count` GPUs at `least` this level that harms least.
 
     Its victims are of the lowest classes that will do, then cost least together, then are fewest. None if
@@ -77,7 +79,7 @@ def least_harm(
             tried += 1
             if (harm := _harm(victims, cost)) < best and clearing.reaches(victims, least):
                 best, chosen = harm, victims
-    return clearing.spot(chosen)
+    return clearing.place(chosen)
 
 
 def _harm(victims: Sequence[JobInfo], cost: Mapping[str, float]) -> tuple[float, int, list[str]]:
@@ -111,10 +113,10 @@ class _Clearing:
         fewer = (gpus & ~self.held[job.id] | self.free for job in victims)
         return any(rest.bit_count() >= self.count and self._level(rest)[0] >= level for rest in fewer)
 
-    def greedy(self, least: TopologyLevel) -> Spot:
+    def greedy(self, least: TopologyLevel) -> GangPlace:
         """Stop only victims that the level needs; the dearest are spared first."""
         order = sorted(self.candidates, key=lambda job: (-job.priority, -lost_gpu_s(job), job.id))
-        return self.spot(self.spared(order, least))
+        return self.place(self.spared(order, least))
 
     def spared(self, jobs: Sequence[JobInfo], least: TopologyLevel) -> list[JobInfo]:
         """Those of the jobs whom the level needs gone; the first ones are spared first."""
@@ -125,9 +127,9 @@ class _Clearing:
                 victims = rest
         return victims
 
-    def spot(self, victims: Sequence[JobInfo]) -> Spot:
+    def place(self, victims: Sequence[JobInfo]) -> GangPlace:
         level, chosen = self._level(self._without(victims))
-        return Spot(self.node.id, level, indices_of(chosen), tuple(victims))
+        return GangPlace(self.node.id, level, indices_of(chosen), tuple(victims))
 
     def _without(self, victims: Sequence[JobInfo]) -> int:
         """The GPUs that are free once the victims are gone."""

@@ -27,7 +27,7 @@ from scheduler.core.placement.clearings import (
 )
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.placement.levels import Closeness, asked
-from scheduler.core.placement.topology import Spot
+from scheduler.core.placement.topology import GangPlace
 from scheduler.core.stopping import outranked
 from scheduler.core.types import (
     ClusterState,
@@ -117,23 +117,23 @@ class _TopologyWalk:
         )
         if alike in self.failed:
             return False
-        spot = self._free_spot(job, option, close) or self._cleared_spot(job, option, close)
-        if spot is None:
+        place = self._free_place(job, option, close) or self._cleared_place(job, option, close)
+        if place is None:
             self.failed.add(alike)
             return False
-        for victim in spot.victims:
+        for victim in place.victims:
             self._stop(victim, job)
-        return self._grant(job, option, tuple((spot.node, index) for index in spot.indices))
+        return self._grant(job, option, tuple((place.node, index) for index in place.indices))
 
     def _may_evict(self, job: JobInfo) -> bool:
         return self.policy.rules.may_evict(job, self.now)
 
-    def _free_spot(self, job: JobInfo, option: Option, close: Closeness) -> Spot | None:
+    def _free_place(self, job: JobInfo, option: Option, close: Closeness) -> GangPlace | None:
         """Free GPUs at the job's level: the closest, then the fullest node."""
         return closest_free(self._ways(job, option, Asks(option.gpus, close.level)))
 
-    def _cleared_spot(self, job: JobInfo, option: Option, close: Closeness) -> Spot | None:
-        """Return the spot that harms least at the level, or weighs best.
+    def _cleared_place(self, job: JobInfo, option: Option, close: Closeness) -> GangPlace | None:
+        """Return the place that harms least at the level, or weighs best.
 
         None if no job may be stopped for it.
         """

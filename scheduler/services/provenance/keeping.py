@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import F
 
 from scheduler.models import Job, JobReading, ReadValueCount
-from scheduler.services.provenance.read_values import VERSION, Fate, ReadValues
+from scheduler.services.provenance.read_values import VERSION, ReadValueChoice, ReadValues
 
 
 def keep_reading(job: Job, read: Sequence[ReadValues]) -> None:
@@ -22,7 +22,9 @@ def keep_reading(job: Job, read: Sequence[ReadValues]) -> None:
     said = ""
     for one in read:
         fates = one.fates(submitted)
-        taken = {name: one.values[name] for name, fate in fates.items() if fate is not Fate.CLEARED}
+        taken = {
+            name: one.values[name] for name, fate in fates.items() if fate is not ReadValueChoice.CLEARED
+        }
         said = one.said if taken and one.said else said
         rows |= {
             name: {
@@ -51,7 +53,7 @@ def count_fates(job: Job, read: Sequence[ReadValues]) -> None:
         counts = ReadValueCount.objects.filter(source=one.source, field__in=fates)
         # Locked in one order, so that no two submissions wait for each other.
         by_field = {row.field: row for row in counts.select_for_update().order_by("pk")}
-        for fate in Fate:
+        for fate in ReadValueChoice:
             keys = [by_field[name].pk for name, found in fates.items() if found is fate]
             if keys:
                 counts.filter(pk__in=keys).update(**{fate.value: F(fate.value) + 1})

@@ -14,7 +14,7 @@ VERSION = 1
 FORMS_RESOLUTION = timedelta(minutes=1)  # a form shows moments to the minute
 
 
-class Fate(StrEnum):
+class ReadValueChoice(StrEnum):
     """A person's choice about a value that was read."""
 
     KEPT = "kept"
@@ -48,9 +48,9 @@ class ReadValues:
         filled = {name: one for name, one in self.values.items() if name in wanted}
         return ReadValues(source=self.source, values=filled, said=self.said)
 
-    def fates(self, submitted: Mapping[str, Any]) -> dict[str, Fate]:
+    def fates(self, submitted: Mapping[str, Any]) -> dict[str, ReadValueChoice]:
         """Return what became of each value in what was submitted."""
-        return {name: fate_of(one.value, submitted.get(name)) for name, one in self.values.items()}
+        return {name: choice_of(one.value, submitted.get(name)) for name, one in self.values.items()}
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -65,15 +65,15 @@ class ReadValues:
         return cls(source=ReadSource(found["source"]), values=values, said=found["said"])
 
 
-def fate_of(read: Any, submitted: Any) -> Fate:
+def choice_of(read: Any, submitted: Any) -> ReadValueChoice:
     """Compare a value as read with the submitted one.
 
     None and the empty text are no value. Moments are equal within a form's minute.
     """
     if submitted is None or submitted == "":
-        return Fate.CLEARED
+        return ReadValueChoice.CLEARED
     if isinstance(submitted, datetime):
         is_same = abs(datetime.fromisoformat(read) - submitted) < FORMS_RESOLUTION
     else:
         is_same = read == submitted
-    return Fate.KEPT if is_same else Fate.CHANGED
+    return ReadValueChoice.KEPT if is_same else ReadValueChoice.CHANGED

@@ -15,7 +15,7 @@ from rest_framework.test import APIClient
 
 from portal.accounts.models import Membership, Role, Team, User
 from scheduler.models import DatasetFile, Job, JobReading, ReadSource
-from scheduler.services.provenance.read_values import Fate, ReadValue, ReadValues, fate_of
+from scheduler.services.provenance.read_values import ReadValue, ReadValueChoice, ReadValues, choice_of
 from scheduler.services.provenance.sealed import sealed
 from tests.harness import world
 
@@ -154,15 +154,15 @@ def test_sentences_are_exported_only_with_their_owners_consent(
 @pytest.mark.parametrize(
     ("read", "sent", "fate"),
     [
-        (8, 8, Fate.KEPT),
-        (8, 8.0, Fate.KEPT),
-        (8, 16, Fate.CHANGED),
-        (False, False, Fate.KEPT),
-        (8, None, Fate.CLEARED),
-        ("haiku", "", Fate.CLEARED),
-        ("2026-03-11T09:00:31+01:00", datetime(2026, 3, 11, 8, 0, tzinfo=UTC), Fate.KEPT),
-        ("2026-03-11T09:00:00+01:00", datetime(2026, 3, 11, 9, 0, tzinfo=UTC), Fate.CHANGED),
+        (8, 8, ReadValueChoice.KEPT),
+        (8, 8.0, ReadValueChoice.KEPT),
+        (8, 16, ReadValueChoice.CHANGED),
+        (False, False, ReadValueChoice.KEPT),
+        (8, None, ReadValueChoice.CLEARED),
+        ("haiku", "", ReadValueChoice.CLEARED),
+        ("2026-03-11T09:00:31+01:00", datetime(2026, 3, 11, 8, 0, tzinfo=UTC), ReadValueChoice.KEPT),
+        ("2026-03-11T09:00:00+01:00", datetime(2026, 3, 11, 9, 0, tzinfo=UTC), ReadValueChoice.CHANGED),
     ],
 )
-def test_what_a_person_did_with_a_value(read: Any, sent: Any, fate: Fate) -> None:
-    assert fate_of(read, sent) is fate
+def test_what_a_person_did_with_a_value(read: Any, sent: Any, fate: ReadValueChoice) -> None:
+    assert choice_of(read, sent) is fate

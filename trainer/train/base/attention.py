@@ -6,7 +6,7 @@ With keys and values copied for all heads, a fused kernel is found.
 
 cuDNN's kernel, which PyTorch prefers on Hopper and Blackwell, takes a third less time than the others, but
 makes a plan for each size that it meets, which takes 0.14 s on an H100
-(`benchmarks/trainer/gpu_runs/lengths.py`). Samples of many lengths have a new size in nearly every
+(docs/measurements/README.md). Samples of many lengths have a new size in nearly every
 micro-batch.
 """
 

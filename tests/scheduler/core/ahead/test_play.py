@@ -152,11 +152,11 @@ def test_certain_durations_are_played_as_the_simulator_plays_them(
     shown, engine = simulated([row for row in rows if row[0] <= at], POLICIES[name], float(at))
     if shown is None:
         return
-    exact, drivers.Whole.coarse = drivers.Whole.coarse, 0.0
+    exact, drivers.WholeState.coarse = drivers.WholeState.coarse, 0.0
     try:
         lives = QueuePlay(shown, Draws(), 0).run()
     finally:
-        drivers.Whole.coarse = exact
+        drivers.WholeState.coarse = exact
     for job_id, life in lives.items():
         assert life.end == pytest.approx(engine.runs[job_id].finished)
 
@@ -176,13 +176,13 @@ def test_only_jobs_that_may_use_spot_nodes_are_foretold_to_start_there(
     state = ClusterState(jobs=(*jobs, BUSY), nodes=(replace(FULL, total=2, free=(1,)), spot))
     known = PlayInput(state=state, now=0.0, policy=POLICIES[name])
     kept = QueuePlay(known, Draws(), 0).run()
-    exact, drivers.Whole.coarse = drivers.Whole.coarse, 0.0
+    exact, drivers.WholeState.coarse = drivers.WholeState.coarse, 0.0
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("scheduler.core.ahead.play.driver", drivers.Whole)
+            patch.setattr("scheduler.core.ahead.play.driver", drivers.WholeState)
             whole = QueuePlay(known, Draws(), 0).run()
     finally:
-        drivers.Whole.coarse = exact
+        drivers.WholeState.coarse = exact
     assert kept == whole
     never = {one.id for one in jobs if not one.spot}
     assert all(node != "s0" for name, life in kept.items() if name in never for node, _ in life.gpus)

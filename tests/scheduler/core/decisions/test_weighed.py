@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from knowledge.core.domain.types import Goal
 from scheduler.core.decisions.news import news, news_said
-from scheduler.core.decisions.weighed import OptionFate, WeighedOption, weigh
+from scheduler.core.decisions.weighed import OptionVerdict, WeighedOption, weigh
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import with_parameters
 from scheduler.core.stopping import StopReason
@@ -35,23 +35,23 @@ def test_each_option_has_its_score_and_its_fate() -> None:
     )
     first, second = weighed("fifo-backfill", state, "a"), weighed("fifo-backfill", state, "b")
     assert {key: one.fate for key, one in first.items()} == {
-        "A100:1x4": OptionFate.FULL,
-        "A100:1x2": OptionFate.CHOSEN,
-        "A100:1x1": OptionFate.WORSE,
-        "L40S:1x1": OptionFate.NOWHERE,
+        "A100:1x4": OptionVerdict.FULL,
+        "A100:1x2": OptionVerdict.CHOSEN,
+        "A100:1x1": OptionVerdict.WORSE,
+        "L40S:1x1": OptionVerdict.NOWHERE,
     }
     assert [*first] == ["A100:1x4", "A100:1x2", "A100:1x1", "L40S:1x1"]  # the best first
     assert [one.score for one in first.values()] == [1.0, 100 / 60, 190 / 60, None]
     assert (first["A100:1x4"].free, first["A100:1x4"].lacks) == (3, 1)
     assert {key: (one.fate, one.lacks) for key, one in second.items()} == {
-        "A100:1x4": (OptionFate.FULL, 3),  # one is left over by the first job
-        "A100:1x2": (OptionFate.FULL, 1),
+        "A100:1x4": (OptionVerdict.FULL, 3),  # one is left over by the first job
+        "A100:1x2": (OptionVerdict.FULL, 1),
     }
 
 
 def test_a_job_behind_others_could_have_had_what_it_was_not_given() -> None:
     state = ClusterState(jobs=(job("a", FOUR), job("b", ONE, at=1.0)), nodes=(node("n", 3, total=4),))
-    assert weighed("fifo", state, "b")["A100:1x1"].fate is OptionFate.PASSED
+    assert weighed("fifo", state, "b")["A100:1x1"].fate is OptionVerdict.PASSED
 
 
 def test_a_running_job_is_weighed_with_its_own_gpus() -> None:
@@ -62,7 +62,7 @@ def test_a_running_job_is_weighed_with_its_own_gpus() -> None:
     assert found["A100:1x2"].free == 2
     costs = [one.program_cost for one in found.values()]
     assert all(cost is not None for cost in costs)
-    assert found["A100:1x1"].fate is OptionFate.PASSED
+    assert found["A100:1x1"].fate is OptionVerdict.PASSED
 
 
 @given(state=cluster_states())
@@ -79,7 +79,7 @@ def test_every_job_of_every_live_policy_can_be_explained(state: ClusterState) ->
         }
         for about in state.jobs:
             found = weigh(policy, about, state.nodes, plan, 0.0)
-            chosen = {one.option for one in found if one.fate is OptionFate.CHOSEN}
+            chosen = {one.option for one in found if one.fate is OptionVerdict.CHOSEN}
             assert chosen == {given_to[about.id]} & set(about.options) if about.id in given_to else not chosen
             assert len(found) == len(about.options)
 

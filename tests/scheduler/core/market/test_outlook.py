@@ -7,21 +7,27 @@ from math import nan
 import numpy as np
 import pytest
 
-from scheduler.core.market.outlook import money_interval, outlook_of, plan_outlook, window_starts
+from scheduler.core.market.outlook import WINDOWS, money_interval, outlook_of, window_starts
 from scheduler.core.market.pool import DECIDERS
 from scheduler.core.market.quotes import Series
-from scheduler.core.market.recording import recorded
+from scheduler.core.market.recording import Recording, recorded
 from scheduler.core.market.replay import Life
+from scheduler.core.market.types import PlanOutlook
 from tests.scheduler.core.market.examples import JOB
 
 SLOTS = 200
 
 
+def outlook(name: str, recording: Recording) -> PlanOutlook:
+    """That of the job from windows over the whole recording."""
+    starts = window_starts(len(recording), JOB.slots, WINDOWS)
+    lives = [recording.live(JOB, DECIDERS[name], start) for start in starts]
+    return outlook_of(name, starts, lives, JOB.slots)
+
+
 def test_plans_on_a_market_that_never_changes_are_sure() -> None:
     recording = recorded(Series(0.0, 1800.0, np.full(SLOTS, 0.3), np.full(SLOTS, 4.0)))
-    on_demand, greedy = (
-        plan_outlook(JOB, name, DECIDERS[name], recording) for name in ("on-demand", "greedy")
-    )
+    on_demand, greedy = (outlook(name, recording) for name in ("on-demand", "greedy"))
     # 19 and 6 for whole slots; the rest of the last one is not paid
     assert [on_demand.money, on_demand.money_low, on_demand.money_high] == pytest.approx([18.85] * 3)
     assert greedy.money == pytest.approx(0.3 * 4 * 4.6)
@@ -33,10 +39,10 @@ def test_plans_on_a_market_that_changes_have_an_interval() -> None:
     available = rng.integers(0, 5, SLOTS).astype(float)
     available[50:60] = nan
     recording = recorded(Series(0.0, 1800.0, rng.uniform(0.2, 0.6, SLOTS), available))
-    outlook = plan_outlook(JOB, "greedy", DECIDERS["greedy"], recording)
-    assert outlook.money_low < outlook.money < outlook.money_high
-    assert outlook.in_time == 1.0  # the guard
-    assert outlook.interruptions > 0
+    greedy = outlook("greedy", recording)
+    assert greedy.money_low < greedy.money < greedy.money_high
+    assert greedy.in_time == 1.0  # the guard
+    assert greedy.interruptions > 0
 
 
 def test_intervals_hold_as_often_as_they_say_on_a_market_that_changes_for_good() -> None:

@@ -7,7 +7,7 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from scheduler.core.market.quotes import BadQuote, by_slot, checked, restored
+from scheduler.core.market.quotes import BadQuote, by_slot, checked
 from scheduler.core.market.types import NOTHING, Quote, SlotOffer
 
 NOW = 10_000.0
@@ -55,7 +55,3 @@ def test_a_sample_counts_for_two_slots_and_then_nothing_is_known() -> None:
 def test_a_market_without_a_sample_offers_nothing() -> None:
     series = by_slot([], since=0, until=300, period_s=100)
     assert [series.offer(slot) for slot in range(len(series))] == [NOTHING] * 4
-
-
-def test_what_a_job_held_itself_was_on_offer_to_it() -> None:
-    assert restored([SlotOffer(0.3, 0), SlotOffer(0.3, 2)], [4, 1]) == (SlotOffer(0.3, 4), SlotOffer(0.3, 3))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scheduler.core.cycle.cycle import AHEAD_BY_CLASS
 from scheduler.core.placement.clearings import Clearings
 from scheduler.core.placement.levels import TopologyLevel, closest
-from scheduler.core.placement.topology import disruption, spots
+from scheduler.core.placement.topology import disruption, gang_places
 from scheduler.core.policies.topology import TOPOLOGY
 from scheduler.core.types import ClusterState, GpuSite, JobInfo, Preempt, Start, Topology, Wait
 from scheduler.states import WaitState
@@ -108,7 +108,8 @@ def test_sets_with_an_unnecessary_victim_are_left_out() -> None:
     holders, _ = example()
     candidates = [held for held in holders if held.priority < 5]
     found = {
-        "".join(sorted(v.id for v in spot.victims)) for spot in spots(NODE, 2, TopologyLevel.NUMA, candidates)
+        "".join(sorted(v.id for v in place.victims))
+        for place in gang_places(NODE, 2, TopologyLevel.NUMA, candidates)
     }
     assert found == {"e", "cd"}
 
@@ -241,5 +242,5 @@ def test_a_plain_reference_finds_the_same_spots(
     sets = [chosen for size in range(7) for chosen in combinations(holders, size)]
     expected = {chosen: found(chosen) for chosen in sets if needed(chosen)}
     assert {
-        spot.victims: (spot.level, spot.indices) for spot in spots(where, count, level, holders)
+        place.victims: (place.level, place.indices) for place in gang_places(where, count, level, holders)
     } == expected
