@@ -12,8 +12,8 @@ from typing import Any
 
 from trainer.self_tests import LinkTest, SpeedTest
 
-PROTOCOL = 2
-SUPPORTED_PROTOCOLS = (2,)
+PROTOCOL = 1
+SUPPORTED_PROTOCOLS = (1,)
 
 EXIT_NO_ROOM = 74  # the trainer could not write its result: a full disk, or one that is read-only
 EXIT_STOPPED = 75  # the trainer saved a checkpoint on request and left; it can be resumed
