@@ -29,7 +29,7 @@ from scheduler.services.nodes.register import create_join_token
 from trainer import protocol_parsing
 from trainer.protocol import ClaimOrder, SyncReply
 
-PROTOCOL = 2
+PROTOCOL = 1
 COPIED = {"slots", "model", "memory_bytes", "heard"}  # with other facts a node takes the endpoint
 
 
