@@ -28,7 +28,7 @@ def with_policies(page: str) -> str:
 
 def with_terms(page: str) -> str:
     """The page with one row for each term of a job in its table."""
-    head = ("term", "type", "default", "values", "who", "may change", "what it is")
+    head = ("term", "type", "default", "values", "who", "may change", "elsewhere", "what it is")
     return _with_table(page, head, map(_term, JOB_TERMS.values()))
 
 
@@ -79,7 +79,10 @@ def _term(term: JobTerm) -> list[str]:
         values = f"{term.low:,} to {term.high:,}"
     default = "required" if term.required else default.replace("True", "true")
     who = term.limited or "everybody"
-    return [f"`{term.name}`", term.kind, default, values, who, term.change or "no", term.help]
+    places = {"traces": term.trace, "decisions": term.seen}
+    others = (f"`{name}` in {place}" for place, name in places.items() if name and name != term.name)
+    change = term.change or "no"
+    return [f"`{term.name}`", term.kind, default, values, who, change, ", ".join(others), term.help]
 
 
 def _metric(metric: StepMetric) -> list[str]:

@@ -26,11 +26,9 @@ from portal.intents.services import FILES, Understood, understand
 from portal.web.common.param_fields import PREFIX, form_value
 from portal.web.common.time_fields import FORMAT
 from portal.web.templatetags.portal_format import words
+from scheduler.core.job_terms import JOB_TERMS
 from scheduler.services.provenance.sealed import sealed
 from trainer.recipes import RECIPES
-
-LABELS = {"model": "Base model", "training_file": "Training data", "validation_file": "Validation data",
-          "deadline_at": "Deadline"}  # fmt: skip
 
 
 class SentenceForm(forms.Form):
@@ -108,7 +106,7 @@ def _line(text: str, name: str, one: FilledField, zone: tzinfo) -> Line:
 
 
 def _label(name: str) -> str:
-    return LABELS.get(name) or words(name)
+    return JOB_TERMS[name].label if name in JOB_TERMS else words(name)
 
 
 def _input(name: str) -> str:

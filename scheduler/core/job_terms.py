@@ -6,8 +6,9 @@ and docs/api.md follow from it. Settings of the training itself are in the recip
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -61,6 +62,7 @@ class JobTerm:
     choices: by word, the text on pages. scale: the numbers behind the words of a rank.
     limited: how much not everybody may ask for. folded: is it under *More* in the form?
     stored: the job's column, if it has another name. trace: the column of a trace, if it has one.
+    seen: the field of `JobInfo`, which policies and kept decisions have, where it holds the same.
     renews: has a changed value to be recommended anew? plays: can it move when a job starts?
     changed, gone: the sentence about a new value, and about none any more.
     """
@@ -83,6 +85,7 @@ class JobTerm:
     folded: bool = True
     stored: str = ""
     trace: str = ""
+    seen: str = ""
     changed: str = ""
     gone: str = ""
 
@@ -115,6 +118,14 @@ class JobTerm:
             return f"must be an amount above {self.low:,}, at most {self.high:,}"
         unit = " seconds" if self.kind is Kind.SECONDS else ""
         return f"must be between {self.low:,} and {self.high:,}{unit}"
+
+    def of(self, job: Any) -> Any:
+        """The job's own value: of a file its id, of a team its name."""
+        if self.kind is Kind.FILE:
+            return getattr(job, f"{self.name}_id")
+        if self.kind is Kind.TEAM:
+            return job.team and job.team.name
+        return getattr(job, self.column)
 
     def word(self, value: Any) -> Any:
         """The value over REST; only rows are others there."""
@@ -208,6 +219,7 @@ _TERMS = (
         renews=True,
         folded=False,
         trace="goal",
+        seen="goal",
         changed="Its goal is {} now.",
     ),
     JobTerm(
@@ -242,6 +254,7 @@ _TERMS = (
         change=_WAITS,
         renews=True,
         trace="deadline_s",
+        seen="due_at",
         gone="It has no deadline any more.",
     ),
     JobTerm(
@@ -251,6 +264,7 @@ _TERMS = (
         help="In the currency of node prices; required for the goal budget.",
         low=0,
         high=MAX_BUDGET,
+        seen="budget",
         change=_WAITS,
         renews=True,
         gone="It has no budget any more.",
@@ -262,6 +276,7 @@ _TERMS = (
         help="The job does not start before; within a year from now. One that is past: at once.",
         hint="The job does not start before this time.",
         trace="begin_s",
+        seen="begins_at",
     ),
     JobTerm(
         name="after",
@@ -314,6 +329,7 @@ _TERMS = (
         choices={"true": "yes", "false": "no"},
         change=_LIVES,
         trace="preemptible",
+        seen="borrows",
         changed="It {} be stopped for other jobs now.",
     ),
     JobTerm(
@@ -340,6 +356,7 @@ _TERMS = (
         hint="They are cheaper and can be withdrawn; the job then goes on elsewhere, from its last"
         " checkpoint.",
         choices={"": "yes, if there is a deadline", "yes": "yes", "no": "no"},
+        seen="spot",
         change=_WAITS,
         renews=True,
         changed="It {} use spot nodes now.",
@@ -354,6 +371,7 @@ _TERMS = (
         choices={one.value: text for one, text in CLOSENESS.items()},
         change=_LIVES,
         trace="topology",
+        seen="topology",
         changed="How close its GPUs shall lie was changed, for its next start.",
     ),
     JobTerm(
@@ -366,6 +384,7 @@ _TERMS = (
         scale=TopologyLevel,
         change=_LIVES,
         trace="topology_level",
+        seen="level",
         changed="How close its GPUs shall lie was changed, for its next start.",
         gone="How close its GPUs shall lie was changed, for its next start.",
     ),
@@ -383,6 +402,12 @@ _TERMS = (
 )
 JOB_TERMS: dict[str, JobTerm] = {term.name: term for term in _TERMS}
 ON_THE_ROW = {name: term for name, term in JOB_TERMS.items() if term.kind not in (Kind.PARAMS, Kind.EARLIER)}
+_READ: dict[str, Callable[[Any], Any]] = {"goal": Goal, "topology": Topology}
+_SEEN = [
+    (term.seen, term.column, datetime.timestamp if term.kind is Kind.MOMENT else _READ.get(term.name))
+    for term in _TERMS
+    if term.seen
+]
 CHANGEABLE = {term.name: term for term in _TERMS if term.change}
 
 
@@ -400,3 +425,16 @@ def problems(values: Mapping[str, Any]) -> dict[str, str]:
     """Why values are none that any job could have, by the names of their terms."""
     found = {name: JOB_TERMS[name].problem(value) for name, value in values.items() if name in JOB_TERMS}
     return {name: problem for name, problem in found.items() if problem}
+
+
+def seen_terms(job: Any) -> dict[str, Any]:
+    """What was asked of a job, by the fields of `JobInfo`.
+
+    Moments are in s; what is left open is left out.
+    """
+    found = {}
+    for seen, column, read in _SEEN:
+        value = getattr(job, column)
+        if value is not None:
+            found[seen] = read(value) if read else value
+    return found

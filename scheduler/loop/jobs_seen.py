@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from knowledge.core.recommend.objectives import keeping
+from scheduler.core.job_terms import seen_terms
 from scheduler.core.limits import NO_TEAM
-from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.remaining_time import times_slower
-from scheduler.core.types import GpuId, Holding, JobInfo, Topology
+from scheduler.core.types import GpuId, Holding, JobInfo
 from scheduler.loop.declines import Avoided
 from scheduler.loop.options.option_cache import JobOptions
 from scheduler.loop.options.within_budget import within_budget
@@ -116,16 +116,11 @@ def _job(job: JobColumns, rows: JobRows, now: datetime) -> JobInfo:
         id=job.pk,
         submitted_at=job.submitted_at.timestamp(),
         options=keeping(paid.options, aim.deadline_s, aim.budget),
-        goal=aim.goal,
         user=str(job.owner_id),
         team=str(job.team_id) if job.team_id else NO_TEAM,
         weight=weight,
         team_weight=team_weight,
         priority=job.priority + rows.fronts.get(job.pk, 0.0),
-        borrows=job.preemptible,
-        topology=Topology(job.topology),
-        level=job.topology_level or TopologyLevel.NODE,
-        due_at=job.deadline_at.timestamp() if job.deadline_at else None,
         work_left=1 - job.step / job.total_steps if job.total_steps and job.step <= job.total_steps else 1.0,
         attained_gpu_s=past.attained_gpu_s,
         restart_s=past.restart_s,
@@ -146,14 +141,12 @@ def _job(job: JobColumns, rows: JobRows, now: datetime) -> JobInfo:
         dearer=paid.why_fewer,
         array=job.array_id or "",
         array_limit=rows.array_limits.get(job.array_id, 0),
-        begins_at=job.begin_at.timestamp() if job.begin_at else None,
         awaits=rows.awaited.get(job.pk, ()),
         hold=_hold(job),
         held=_held_by_an_administrator(job),
-        spot=job.spot,
-        budget=job.budget,
         spent=rows.spent.get(job.pk, 0.0),
         run_left_s=None if job.max_run_s is None else job.max_run_s - duration_s(attempts, now),
+        **seen_terms(job),
     )
 
 

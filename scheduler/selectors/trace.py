@@ -97,7 +97,7 @@ def _trace_job(job: Job, option: Option, duration_s: float, origin: datetime) ->
 
 def _terms(job: Job, origin: datetime) -> dict[str, Any]:
     """What was asked of the job, by the columns of a trace."""
-    asked = {term.trace: (term, getattr(job, term.column)) for term in JOB_TERMS.values() if term.trace}
+    asked = {term.trace: (term, term.of(job)) for term in JOB_TERMS.values() if term.trace}
     if job.topology_level is None:  # without a level, a trace has no word for closeness
         del asked["topology"]
     said = {column: one for column, one in asked.items() if one[1] is not None}

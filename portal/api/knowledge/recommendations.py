@@ -21,10 +21,8 @@ from portal.api.jobs.requests import JobIn, with_objects
 from portal.api.jobs.resources import ChoiceOut, PromiseOut
 from portal.api.jobs.terms import Params
 from portal.clock import database_now
-from scheduler.services.jobs.recommend import check, current_recommender, recommend
+from scheduler.services.jobs.recommend import USED, check, current_recommender, recommend
 from scheduler.services.jobs.verbs import wants_spot
-
-USED = ("model", "training_file", "validation_file", "params", "goal", "deadline_at", "budget")
 
 
 class OptionOut(PromiseOut):

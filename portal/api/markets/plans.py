@@ -14,9 +14,7 @@ from portal.api.jobs.market import PlansOut
 from portal.api.jobs.requests import JobIn, with_objects
 from portal.clock import database_now
 from scheduler.selectors.markets.plans import plans_for
-from scheduler.services.jobs.recommend import current_recommender, recommend
-
-USED = ("model", "training_file", "validation_file", "params", "goal", "deadline_at", "budget")
+from scheduler.services.jobs.recommend import USED, current_recommender, recommend
 
 
 class PlansApi(APIView):

@@ -92,4 +92,4 @@ def as_term_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def values_of(job: Job, terms: Mapping[str, JobTerm]) -> dict[str, Any]:
     """The job's own values as the fields show them."""
-    return as_term_values({name: term.word(getattr(job, term.column)) for name, term in terms.items()})
+    return as_term_values({name: term.word(term.of(job)) for name, term in terms.items()})

@@ -39,9 +39,7 @@ def _own(job: Job, term: JobTerm) -> Any:
     """The job's own value as a request has it."""
     if term.kind is Kind.EARLIER:
         return [_after(one) for one in to_come_after(job)]
-    if term.kind is Kind.TEAM:
-        return job.team and job.team.name
-    value = getattr(job, f"{term.name}_id" if term.kind is Kind.FILE else term.column)
+    value = term.of(job)
     return _if_to_come(value) if term.kind is Kind.MOMENT else term.word(value)
 
 

@@ -33,6 +33,8 @@ from trainer.protocol import RANDOM_MODEL
 from trainer.protocol_parsing import safe_path
 from trainer.recipes import RECIPES, ParamError
 
+# The terms of a request that a recommendation looks at.
+USED = ("model", "training_file", "validation_file", "params", "goal", "deadline_at", "budget")
 _FOUR_BITS = {"tuning": "qlora", "quantization": "bnb-4bit"}
 
 

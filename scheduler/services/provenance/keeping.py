@@ -8,6 +8,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
+from scheduler.core.job_terms import ON_THE_ROW
 from scheduler.models import Job, JobReading, ReadValueCount
 from scheduler.services.provenance.read_values import VERSION, ReadValueChoice, ReadValues
 
@@ -61,14 +62,4 @@ def count_fates(job: Job, read: Sequence[ReadValues]) -> None:
 
 def submitted_values(job: Job) -> Mapping[str, Any]:
     """The person's own values of a job, by the names of a submission."""
-    return {
-        "model": job.model,
-        "training_file": job.training_file_id,
-        "validation_file": job.validation_file_id,
-        "name": job.name,
-        "goal": job.goal,
-        "deadline_at": job.deadline_at,
-        "budget": job.budget,
-        "team": job.team and job.team.name,
-        **job.fixed,
-    }
+    return {**{name: term.of(job) for name, term in ON_THE_ROW.items()}, **job.fixed}

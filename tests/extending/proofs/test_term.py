@@ -56,6 +56,6 @@ def test_people_ask_for_it_repeat_it_and_change_it(like: dict[str, Any]) -> None
 
 
 def test_its_row_stands_in_the_docs() -> None:
-    head = "| term | type | default | values | who | may change | what it is |\n"
-    page = with_terms(head + "| --- " * 7 + "|\n")
-    assert "| `cost_center` | name | | | everybody | until it ends | Who pays. |" in page
+    head = "| term | type | default | values | who | may change | elsewhere | what it is |\n"
+    page = with_terms(head + "| --- " * 8 + "|\n")
+    assert "| `cost_center` | name | | | everybody | until it ends | | Who pays. |" in page

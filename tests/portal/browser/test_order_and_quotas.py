@@ -95,7 +95,7 @@ def test_a_team_gets_what_it_is_guaranteed_and_a_person_uses_a_class(page: Any) 
     assert Job.objects.get(pk=second.pk).priority == 1
     look(page, "job-of-a-class")
     page.goto(f"/jobs/new/?from={second.pk}")
-    expect(page.get_by_label("Priority class")).to_have_value("1")
+    expect(page.get_by_label("Priority class")).to_have_value("high")
     look(page, "new-job-of-a-class")
     page.goto("/settings/")
     look(page, "own-limits")
