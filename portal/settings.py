@@ -167,7 +167,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
 }
 # Without collectstatic the files come from their packages; with it, compressed from STATIC_ROOT.
-WHITENOISE_USE_FINDERS = not (STATIC_ROOT / "plotly").is_dir()
+WHITENOISE_USE_FINDERS = not (STATIC_ROOT / "bootstrap").is_dir()
 WHITENOISE_MAX_AGE = 3600
 
 # Uploads are streamed to disk by digest; the limit protects the disk, not memory.

@@ -1,6 +1,6 @@
 """Front-end files of installed packages.
 
-So nothing third-party is copied into the repository.
+What no Python package carries lies in static/vendor/, with a paragraph in NOTICE.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ class PackageFinder(BaseFinder):
             "data",
             ("css/bootstrap.min.css", "js/bootstrap.bundle.min.js"),
         ),
-        "plotly": ("plotly", "package_data", ("plotly.min.js",)),
     }
 
     def __init__(self, *_: Any, **__: Any) -> None:

@@ -201,14 +201,19 @@ def test_lists_of_knowledge_are_shown(api: APIClient) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["bootstrap/css/bootstrap.min.css", "plotly/plotly.min.js", "django_htmx/htmx-2.min.js", "js/charts.js"],
+    [
+        "bootstrap/css/bootstrap.min.css",
+        "vendor/plotly-basic.min.js",
+        "django_htmx/htmx-2.min.js",
+        "js/charts.js",
+    ],
 )
 @pytest.mark.parametrize("debug", [False, True])  # from a list made at the start, or looked up each time
-def test_files_of_installed_packages_are_served_without_collectstatic(
+def test_files_of_packages_and_vendored_ones_are_served_without_collectstatic(
     path: str, debug: bool, client: Client, db: None, settings: Any
 ) -> None:
     settings.WHITENOISE_AUTOREFRESH = debug
     answer = client.get(f"/static/{path}")
     assert answer.status_code == 200
     assert sum(map(len, answer)) > 500
-    assert client.get("/static/plotly/widgetbundle.js").status_code == 404
+    assert client.get("/static/bootstrap/js/bootstrap.min.js").status_code == 404
