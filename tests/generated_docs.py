@@ -13,7 +13,7 @@ from pathlib import Path
 from scheduler.core.job_terms import JOB_TERMS, JobTerm, Kind
 from scheduler.core.types import Policy
 from scheduler.simulator.baselines import SIMULATED
-from trainer.recipes import SFT, Param
+from trainer.recipes import DEFAULT_RECIPE, Param
 from trainer.step_metrics import STEP_METRICS, StepMetric
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -40,12 +40,12 @@ def with_step_metrics(page: str) -> str:
 def with_parameters(page: str) -> str:
     """The page with one row for each parameter of the recipe in its table."""
     head = ("parameter", "settled at", "default", "values", "what it is")
-    return _with_table(page, head, (_param(name, param) for name, param in SFT.params.items()))
+    return _with_table(page, head, (_param(name, param) for name, param in DEFAULT_RECIPE.params.items()))
 
 
 def with_constants(page: str) -> str:
     """The page with one row for each constant of the recipe in its table."""
-    rows = ((f"`{name}`", f"`{one.value}`", one.help) for name, one in SFT.constants.items())
+    rows = ((f"`{name}`", f"`{one.value}`", one.help) for name, one in DEFAULT_RECIPE.constants.items())
     return _with_table(page, ("constant", "value", "what it is"), rows)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from knowledge.core.domain import adapted_layers
 from knowledge.reading.types import FieldValue, Reading
-from trainer.recipes import SFT, Binds, ParamError
+from trainer.recipes import DEFAULT_RECIPE, Binds, ParamError
 
 LEAST_CONFIDENCE = 0.66  # two of three votes of a language model
 
@@ -32,7 +32,7 @@ def taken(reading: Reading) -> Taken:
     params: dict[str, Any] = {}
     left: dict[str, Any] = {}
     refused: dict[str, str] = {}
-    for name, param in SFT.params.items():
+    for name, param in DEFAULT_RECIPE.params.items():
         value = reading.values.get(name)
         if value is None or value.confidence < LEAST_CONFIDENCE:
             continue
@@ -43,7 +43,7 @@ def taken(reading: Reading) -> Taken:
             continue
         (params if param.binds is Binds.SUBMIT else left)[name] = cleaned
     try:
-        SFT.clean(params)
+        DEFAULT_RECIPE.clean(params)
     except ParamError as wrong:
         for name, why in wrong.fields.items():
             params.pop(name, None)

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from knowledge.reading.rules.commands import Invocation
+from knowledge.reading.rules.special_keys import SUPERVISED
 from knowledge.reading.syntax.expressions import Facts
 from knowledge.reading.tool_tables import StatedKey, ToolTable, any_tool, plain_path, tool_tables
 from knowledge.reading.types import FieldValue
 from knowledge.reading.values import can_be_kept
+from trainer.recipes import RECIPES
 
-SUPPORTED_TASKS = frozenset({"sft", "causal_lm", "clm"})
+SUPPORTED_TASKS = frozenset(task for recipe in RECIPES.values() for task in recipe.tasks)
 SUPPORTED_TUNINGS = frozenset({"full", "lora", "qlora"})
 TASK_NAMES = {
     "pretrain": "pretraining",
@@ -122,7 +124,7 @@ def _called(facts: Facts, task: str) -> Iterable[str]:
     """What calls ask for by their names, and by arguments of libraries' settings."""
     for call in facts.calls:
         for expression, name in _calls().items():
-            rewarded = name == "classification" and task not in {"", "sft"}
+            rewarded = name == "classification" and task not in {"", SUPERVISED}
             other = call.name.endswith(("Processor", "Config"))
             if expression.search(call.name) and not rewarded and not other:
                 yield name

@@ -10,14 +10,14 @@ from dataclasses import asdict
 from typing import Any
 
 from knowledge.core.domain.types import Option, Recommendation, Source
-from trainer.recipes import SFT
+from trainer.recipes import DEFAULT_RECIPE
 
 
 def recommendation_json(recommendation: Recommendation) -> dict[str, Any]:
     """The recommendation, with a `step_s` in every option."""
     return {
         "params": {name: asdict(choice) for name, choice in recommendation.chosen.items()},
-        "constants": {name: asdict(constant) for name, constant in SFT.constants.items()},
+        "constants": {name: asdict(constant) for name, constant in DEFAULT_RECIPE.constants.items()},
         "options": [{**option.as_json(), "step_s": step_s(option)} for option in recommendation.options],
         "pareto": list(recommendation.pareto),
         "memory_parts": dict(recommendation.memory_parts),

@@ -14,7 +14,7 @@ from knowledge.core.analytic.links import NETWORK_BYTES_S
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Goal, GpuPool, Inventory, Workload
 from knowledge.core.recommend.objectives import needed_limit, why_needed
-from trainer.recipes import RECIPES
+from trainer.recipes import DEFAULT_RECIPE, RECIPES
 from trainer.strict_json import is_number, is_whole
 
 LEAST_MEMORY = 2**20
@@ -32,6 +32,7 @@ class RecommendationRequest:
     """A request for a recommendation, read and checked."""
 
     model: str
+    recipe: str
     fixed: Mapping[str, Any]
     workload: Workload
     inventory: Inventory
@@ -102,7 +103,17 @@ def whole(value: Any, name: str, low: int, high: int) -> int:
 
 def read(raw: Any) -> RecommendationRequest:
     """The request as values. Raises BadRequest, ParamError and UnknownGpu."""
-    known = ("model", "params", "goal", "deadline_s", "budget", "workload", "inventory", "max_nodes")
+    known = (
+        "model",
+        "recipe",
+        "params",
+        "goal",
+        "deadline_s",
+        "budget",
+        "workload",
+        "inventory",
+        "max_nodes",
+    )
     fields = RequestFields.of(raw, known)
     model = fields.text("model")
     if model is None:
@@ -114,9 +125,11 @@ def read(raw: Any) -> RecommendationRequest:
     params = fields.raw.get("params")
     if params is not None and not isinstance(params, dict):
         raise fields.bad("params", "must be an object of parameters")
+    recipe = fields.text("recipe", list(RECIPES)) or DEFAULT_RECIPE.name
     return RecommendationRequest(
         model=model,
-        fixed=RECIPES["sft"].clean(params or {}),
+        recipe=recipe,
+        fixed=RECIPES[recipe].clean(params or {}),
         workload=_workload(fields.raw.get("workload")),
         inventory=_inventory(fields),
         goal=goal,

@@ -41,6 +41,7 @@ from knowledge.core.recommend.submit_defaults import Request, choose_submit_valu
 from knowledge.models import Execution
 from knowledge.predictors.loaded_predictor import predictor_before, predictor_for
 from knowledge.selectors import KnowledgeState
+from trainer.recipes import DEFAULT_RECIPE
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +117,7 @@ class Recommender:
         goal: Goal = Goal.BALANCED,
         deadline_s: float | None = None,
         budget: float | None = None,
+        recipe: str = DEFAULT_RECIPE.name,
     ) -> Recommendation:
         """Recommend a whole configuration for the model and data.
 
@@ -125,7 +127,7 @@ class Recommender:
         UnknownModel (with suggestions) for a plain name that is no model, RecommendationFailed for
         the unexpected.
         """
-        request = self._request(model, fixed, workload)
+        request = self._request(model, fixed, workload, recipe)
         choices, found = self._search.choose(request)
         found = objectives.ranked(_told(found, request), goal, deadline_s, budget)
         bound = values(choices)
@@ -148,13 +150,20 @@ class Recommender:
         )
 
     @_edge("check")
-    def check(self, *, model: str, fixed: Mapping[str, Any], workload: Workload) -> Check:
+    def check(
+        self,
+        *,
+        model: str,
+        fixed: Mapping[str, Any],
+        workload: Workload,
+        recipe: str = DEFAULT_RECIPE.name,
+    ) -> Check:
         """Check whether the configuration that the user fixed fits.
 
         If it does not, find the smallest change that makes it fit. The effective batch is kept.
         Raises as `recommend`.
         """
-        request = self._request(model, fixed, workload)
+        request = self._request(model, fixed, workload, recipe)
         choices, _ = self._search.choose(request)
         batch = choices["effective_batch_size"].value
         whole = replace(request, fixed={**fixed, "effective_batch_size": batch})
@@ -172,6 +181,7 @@ class Recommender:
         deadline_s: float | None = None,
         budget: float | None = None,
         less_memory_than: float | None = None,
+        recipe: str = DEFAULT_RECIPE.name,
     ) -> tuple[Option, ...]:
         """Return the options of a job whose submission settled `bound`.
 
@@ -180,7 +190,7 @@ class Recommender:
         less_memory_than: set after running out of memory; keeps only options predicted to need
         fewer bytes of a GPU.
         """
-        request = self._request(model, fixed, workload)
+        request = self._request(model, fixed, workload, recipe)
         if less_memory_than is None:
             found = self._search.options(request, bound)
         else:
@@ -188,22 +198,33 @@ class Recommender:
         return objectives.ranked(_told(found, request), goal, deadline_s, budget)
 
     def default_options(
-        self, *, model: str, bound: Mapping[str, Any], fixed: Mapping[str, Any], workload: Workload
+        self,
+        *,
+        model: str,
+        bound: Mapping[str, Any],
+        fixed: Mapping[str, Any],
+        workload: Workload,
+        recipe: str = DEFAULT_RECIPE.name,
     ) -> tuple[Option, ...]:
         """Return one option of stated defaults per bundle.
 
         Nothing is predicted (`Source.DEFAULT`, values of 0).
         """
-        return defaults.default_options(self._unpredicted(model, fixed, workload), bound)
+        return defaults.default_options(self._unpredicted(model, fixed, workload, recipe), bound)
 
     def default_recommendation(
-        self, *, model: str, fixed: Mapping[str, Any], workload: Workload
+        self,
+        *,
+        model: str,
+        fixed: Mapping[str, Any],
+        workload: Workload,
+        recipe: str = DEFAULT_RECIPE.name,
     ) -> Recommendation:
         """Return the recommendation of stated defaults.
 
         It is for a submission for which no recommendation could be made.
         """
-        request = self._unpredicted(model, fixed, workload)
+        request = self._unpredicted(model, fixed, workload, recipe)
         choices = choose_submit_values(request)
         bound = values(choices)
         found = defaults.default_options(request, bound)
@@ -247,7 +268,7 @@ class Recommender:
         others = [run.row for run in known if run.pk not in mine and run.gpu_model == runs[0].gpu_model]
         return leave_one_out_errors(predictor, others, [run.row for run in runs])
 
-    def _request(self, model: str, fixed: Mapping[str, Any], data: Workload) -> Request:
+    def _request(self, model: str, fixed: Mapping[str, Any], data: Workload, recipe: str) -> Request:
         """Build the request of a model, the fixed values and the data.
 
         Local directories and hub ids may be outside the catalogue; a plain name may not. Those that state
@@ -255,14 +276,14 @@ class Recommender:
         """
         known = self._knowing(model)
         if "/" not in model:
-            return Request(model, known.model(model), fixed, data, self.inventory, known)
+            return Request(model, known.model(model), fixed, data, self.inventory, known, recipe=recipe)
         if lender := borrowed_facts.stand_in(model, known):
             known = borrowed_facts.with_borrowed(known, model, lender)
-        return Request(model, known.known_model(model), fixed, data, self.inventory, known, lender)
+        return Request(model, known.known_model(model), fixed, data, self.inventory, known, lender, recipe)
 
-    def _unpredicted(self, model: str, fixed: Mapping[str, Any], data: Workload) -> Request:
+    def _unpredicted(self, model: str, fixed: Mapping[str, Any], data: Workload, recipe: str) -> Request:
         """The request as if nothing were known of the model's speed and memory."""
-        return Request(model, None, fixed, data, self.inventory, self._knowing(model))
+        return Request(model, None, fixed, data, self.inventory, self._knowing(model), recipe=recipe)
 
     def _knowing(self, *models: str) -> Catalogue:
         """Return the catalogue with the GPUs of these nodes.

@@ -16,9 +16,8 @@ from portal.intents.core.combine import shown
 from portal.intents.core.types import FilledField
 from scheduler.errors import BadParameters
 from scheduler.services.jobs.objectives import aim_of_request
-from trainer.recipes import RECIPES, ParamError
+from trainer.recipes import DEFAULT_RECIPE, PARAMS, ParamError
 
-RECIPE = RECIPES["sft"]
 FORM = ("model", "training_file", "validation_file", "name", "goal", "deadline_at", "budget", "team")
 PLACES = frozenset({"gpu_model", "number_gpus", "number_nodes"})
 Clean = Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -26,7 +25,7 @@ Clean = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 def params_of(fields: Mapping[str, FilledField]) -> dict[str, Any]:
     """The recipe's parameters among the fields."""
-    return {name: field.value for name, field in fields.items() if name in RECIPE.params}
+    return {name: field.value for name, field in fields.items() if name in PARAMS}
 
 
 def body_of(fields: Mapping[str, FilledField]) -> dict[str, Any]:
@@ -48,7 +47,7 @@ def place_complaints(
 
 
 def complaints(
-    fields: Mapping[str, FilledField], now: datetime, clean: Clean = RECIPE.clean
+    fields: Mapping[str, FilledField], now: datetime, clean: Clean = DEFAULT_RECIPE.clean
 ) -> dict[str, str]:
     """Return what an ordinary submission would say, by field.
 

@@ -26,7 +26,7 @@ from scheduler.selectors.jobs import visible_jobs
 from scheduler.services.jobs.recommend import clean_request
 from scheduler.services.jobs.verbs import wants_spot
 from scheduler.services.provenance.read_values import ReadValue, ReadValues
-from trainer.recipes import RECIPES
+from trainer.recipes import DEFAULT_RECIPE
 
 MOST_FILES, MOST_JOBS, MOST_OFFERS = 10_000, 50, 8
 FILES = ("training_file", "validation_file")
@@ -132,7 +132,7 @@ def _judged(reading: IntentReading, now: datetime) -> dict[str, str]:
 
     def clean(params: Mapping[str, Any]) -> Mapping[str, Any]:
         if model is None:
-            return RECIPES["sft"].clean(params)
+            return DEFAULT_RECIPE.clean(params)
         return clean_request(model=model.value, params=params)
 
     return complaints(reading.fields, now, clean)

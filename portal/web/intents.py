@@ -28,7 +28,7 @@ from portal.web.common.time_fields import FORMAT
 from portal.web.templatetags.portal_format import words
 from scheduler.core.job_terms import JOB_TERMS
 from scheduler.services.provenance.sealed import sealed
-from trainer.recipes import RECIPES
+from trainer.recipes import PARAMS
 
 
 class SentenceForm(forms.Form):
@@ -110,7 +110,7 @@ def _label(name: str) -> str:
 
 
 def _input(name: str) -> str:
-    return PREFIX + name if name in RECIPES["sft"].params else name
+    return PREFIX + name if name in PARAMS else name
 
 
 def _typed(value: Any, zone: tzinfo) -> str:

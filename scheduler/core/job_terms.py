@@ -1,7 +1,7 @@
 """What a person may ask of a job: the one table of its terms.
 
 Requests, answers and changes over REST, the forms, *Repeat*, questions about starts, traces, the audit record
-and docs/api.md follow from it. Settings of the training itself are in the recipe (trainer/recipes.py).
+and docs/api.md follow from it. Settings of the training itself are in the recipe (trainer/recipes/).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from knowledge.core.domain.wording import rough_time
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.types import Topology
 from scheduler.states import PriorityClass
+from trainer.recipes import DEFAULT_RECIPE, RECIPES
 
 MAX_BUDGET = 10**12
 MOST_RUN_S = 366 * 86_400
@@ -92,6 +93,11 @@ class JobTerm:
     @property
     def column(self) -> str:
         return self.stored or self.name
+
+    @property
+    def is_open(self) -> bool:
+        """Is there anything to choose? A form does not ask where one word is all."""
+        return len(self.choices) != 1
 
     @property
     def is_nullable(self) -> bool:
@@ -206,6 +212,16 @@ _TERMS = (
         help="Id of an uploaded file.",
         required=True,
         folded=False,
+    ),
+    JobTerm(
+        name="recipe",
+        kind=Kind.WORD,
+        label="Recipe",
+        help="How the model learns from the data: "
+        + "; ".join(f"`{r.name}` {r.help}" for r in RECIPES.values()),
+        default=DEFAULT_RECIPE.name,
+        choices={recipe.name: recipe.label for recipe in RECIPES.values()},
+        trace="recipe",
     ),
     JobTerm(
         name="goal",

@@ -22,6 +22,7 @@ from scheduler.models.ids import new_job_id
 from scheduler.models.nodes import Gpu, Node
 from scheduler.states import JobState, PriorityClass, is_preempting
 from trainer.protocol import Outcome, Phase
+from trainer.recipes import DEFAULT_RECIPE
 
 
 class Job(models.Model):
@@ -34,7 +35,7 @@ class Job(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="jobs")
     team = models.ForeignKey("accounts.Team", models.SET_NULL, null=True, blank=True, related_name="jobs")
     name = models.CharField(max_length=200, blank=True)
-    recipe = models.CharField(max_length=20, default="sft")
+    recipe = models.CharField(max_length=20, default=DEFAULT_RECIPE.name)
     model = models.CharField(max_length=300)
     training_file = models.ForeignKey(DatasetFile, models.PROTECT, related_name="jobs")
     validation_file = models.ForeignKey(DatasetFile, models.PROTECT, null=True, blank=True, related_name="+")

@@ -57,18 +57,18 @@ PAGE = Toy(
         },
     },
 )
-SEED = '        "seed": Param(\n'
+SEED = '    "seed": Param(\n'
 DROPOUT = 'kind=float, binds=_S, default=0.0, low=0.0, high=0.5, help="Share of the adapter left out."'
 PARAMETER = Toy(
     kind="parameter",
-    heading="A parameter that binds at submit: 4 files",
+    heading="A parameter that binds at submit: 3 files",
     lines={
-        "trainer/recipes.py": {SEED: f'        "lora_dropout": Param({DROPOUT}),\n{SEED}'},
-        "trainer/train/settings.py": {
-            "    lora_alpha: int\n": "    lora_alpha: int\n    lora_dropout: float\n"
+        "trainer/recipes/common.py": {
+            SEED: f'    "lora_dropout": Param({DROPOUT}),\n{SEED}',
+            "    lora_alpha: int\n": "    lora_alpha: int\n    lora_dropout: float\n",
         },
         "trainer/train/base/adapters.py": {
-            'lora_dropout=SFT.constants["lora_dropout"].value,': "lora_dropout=settings.lora_dropout,",
+            'lora_dropout=LOOP_CONSTANTS["lora_dropout"].value,': "lora_dropout=settings.lora_dropout,",
         },
     },
 )
@@ -98,17 +98,13 @@ REASONS = '{True: "It updates the weights in one pass.", False: "It needs no ker
 FUSED = f'kind=bool, binds=_D, default=True, help="Update all weights in one pass.", reasons={REASONS}'
 SETTING = Toy(
     kind="setting",
-    heading="A parameter that binds at dispatch: 7 files",
+    heading="A parameter that binds at dispatch: 6 files",
     lines={
-        "trainer/recipes.py": {
-            '        "sharding": Param(\n': (
-                f'        "fused_optimizer": Param({FUSED}),\n        "sharding": Param(\n'
-            ),
+        "trainer/recipes/common.py": {
+            '    "sharding": Param(\n': f'    "fused_optimizer": Param({FUSED}),\n    "sharding": Param(\n',
+            "    sharding: str | None\n": "    sharding: str | None\n    fused_optimizer: bool\n",
         },
-        "trainer/train/settings.py": {
-            "    sharding: str | None\n": "    sharding: str | None\n    fused_optimizer: bool\n"
-        },
-        "trainer/train/sft.py": {"fused=True": "fused=settings.fused_optimizer"},
+        "trainer/train/entries/sft.py": {"fused=True": "fused=settings.fused_optimizer"},
         "knowledge/core/domain/types.py": {
             "    run_protocol: str | None = None\n": (
                 "    run_protocol: str | None = None\n    fused_optimizer: bool | None = None\n"
@@ -121,6 +117,16 @@ SETTING = Toy(
         },
         "knowledge/core/analytic/cost_model.py": {
             "/ shards / c.bandwidth\n": ('/ shards / c.bandwidth * (2.0 - c.setting("fused_optimizer"))\n'),
+        },
+    },
+)
+RECIPE = Toy(
+    kind="recipe",
+    heading="A recipe: 4 files",
+    lines={
+        "trainer/recipes/__init__.py": {
+            "import SFT\n": "import SFT\nfrom trainer.recipes.weighted import WEIGHTED\n",
+            "in (SFT,)}": "in (SFT, WEIGHTED)}",
         },
     },
 )
@@ -150,7 +156,7 @@ TERM = Toy(
     },
     migration="scheduler/migrations/9999_cost_center.py",
 )
-TOYS = [POLICY, EXECUTOR, PAGE, PARAMETER, METRIC, SETTING, TERM]
+TOYS = [RECIPE, POLICY, EXECUTOR, PAGE, PARAMETER, METRIC, SETTING, TERM]
 REVIEWED = "tests/portal/access/test_matrix.py::test_every_address_and_method_has_a_reviewed_row"
 
 

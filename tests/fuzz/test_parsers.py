@@ -38,7 +38,7 @@ from tests.harness.fake_node import facts
 from tests.harness.hostile import JSON_KINDS, bounded, json_texts, peak_bytes
 from trainer import formats, protocol_parsing, strict_json
 from trainer.protocol import PROTOCOL, ProtocolError
-from trainer.recipes import SFT, ParamError
+from trainer.recipes import DEFAULT_RECIPE, ParamError
 
 JSON_ERRORS = (strict_json.RefusedJson, json.JSONDecodeError)
 SHORT, LONG = 40, 5_000
@@ -174,7 +174,7 @@ PARSERS = {
     "enrolment": Parser(mutated([ENROL]), protocol_parsing.parse_enrol, (ProtocolError,)),
     "sync": Parser(mutated([SYNC]), protocol_parsing.parse_sync, (ProtocolError,)),
     "training file": Parser(mutated_json(ROWS), read_rows, (formats.FormatError,)),
-    "parameters": Parser(mutated([PARAMS]), SFT.clean, (ParamError,)),
+    "parameters": Parser(mutated([PARAMS]), DEFAULT_RECIPE.clean, (ParamError,)),
     "config.json": Parser(mutated_json([CONFIG, {"text_config": CONFIG}]), read_model, (CannotAdd,)),
     "history": Parser(mutated_table(generic.REQUIRED, HISTORY), read_history, (BadTable,)),
     "trace": Parser(traces, read_trace, (TraceError,)),

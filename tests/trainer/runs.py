@@ -72,7 +72,7 @@ class Run:
             "claim": "claim",
             "fence": 1,
             "recipe": "sft",
-            "entry": "trainer.train.sft",
+            "entry": "trainer.train.entries.sft",
             "model": self.model,
             "params": self.params,
             "gpus": list(range(self.slots)),

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.trainer.runs import REPOSITORY, Run
+from trainer.recipes import DEFAULT_RECIPE, RECIPES
 
 
 @pytest.mark.parametrize(
@@ -32,6 +34,22 @@ def test_bad_parameters_are_named(run: Run, params: dict[str, Any], reason: str)
     assert reason in run.result["reason"]
     assert run.result["outcome"] == "error"
     assert run.events("result")[-1]["exit_code"] == 1
+
+
+def test_an_unknown_recipe_is_named_with_those_that_are_known(run: Run):
+    run.node = {"recipe": "magic"}
+    assert run.write().finish() == 1
+    assert run.result["reason"].startswith("This trainer knows the recipes sft")
+    assert "not 'magic'" in run.result["reason"]
+
+
+def test_a_node_that_lacks_a_package_of_the_recipe_declines(run: Run, monkeypatch: pytest.MonkeyPatch):
+    needy = replace(DEFAULT_RECIPE, name="needy", entry="no.such.module", needs=("json", "no_such_package"))
+    monkeypatch.setitem(RECIPES, "needy", needy)
+    run.node = {"recipe": "needy"}
+    result = run.write().train()
+    assert result["outcome"] == "declined"
+    assert result["reason"].startswith("The recipe needy needs no_such_package, which this node's")
 
 
 def test_a_broken_spec_is_an_error_with_a_result(run: Run):

@@ -27,6 +27,7 @@ from trainer.agent.node.measured import speed_tests
 from trainer.agent.storage.folder import read_inside, read_json
 from trainer.agent.storage.text import clean_text, parse_object
 from trainer.protocol import GpuFacts, NodeFacts, Outcome, ReportKind, Spec
+from trainer.recipes import DEFAULT_RECIPE
 from trainer.self_tests import SpeedRun, SpeedTest
 
 log = logging.getLogger(__name__)
@@ -130,8 +131,8 @@ class _Trial:
             attempt=self.name,
             claim=self.name,
             fence=1,
-            recipe="sft",
-            entry="trainer.train.sft",
+            recipe=DEFAULT_RECIPE.name,
+            entry=DEFAULT_RECIPE.entry,
             model=speed_tests.MODEL,
             params=params,
             gpus=(self.gpu.index,),

@@ -18,7 +18,7 @@ import torch
 
 from trainer import checkpoint
 from trainer.protocol import ReportKind, Spec, to_json
-from trainer.recipes import SFT
+from trainer.recipes.common import LOOP_CONSTANTS
 from trainer.train import checkpoint_state
 from trainer.train.data import Batch, Sample, collate
 from trainer.train.distributed.process_group import World, gradients_stay_local
@@ -144,7 +144,9 @@ class Loop:
         self.scaler.unscale_(self.optimizer)
         learning = [weight for _, weight in checkpoint_state.trainable(self.model)]
         norm = float(
-            checkpoint_state.whole(torch.nn.utils.clip_grad_norm_(learning, SFT.constants["clip_norm"].value))
+            checkpoint_state.whole(
+                torch.nn.utils.clip_grad_norm_(learning, LOOP_CONSTANTS["clip_norm"].value)
+            )
         )
         if not self.scaler.is_enabled():  # which leaves such a step out
             self._reject_not_finite(norm)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from trainer.recipes import SFT
+from trainer.recipes.common import LOOP_CONSTANTS
 
 _COUNTED_ROWS = 2_000_000
 
@@ -89,7 +89,7 @@ class StepPlan:
 
     def learning_rate(self, step: int, peak: float) -> float:
         """Linear warm-up over a share of the steps, then linear decay towards zero."""
-        warm_up = math.ceil(SFT.constants["warmup_share"].value * self.steps)
+        warm_up = math.ceil(LOOP_CONSTANTS["warmup_share"].value * self.steps)
         if step < warm_up:
             return peak * (step + 1) / warm_up
         return peak * (self.steps - step) / (self.steps - warm_up)

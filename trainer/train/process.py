@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import importlib.util
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ import sys
 import time
 import traceback
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
@@ -21,7 +23,6 @@ from typing import NoReturn
 
 from trainer.checkpoint import write_atomically
 from trainer.protocol import EXIT_OOM, EXIT_STOPPED, Outcome
-from trainer.recipes import RECIPES
 from trainer.train import import_gc
 from trainer.train.errors import (
     CheckpointFault,
@@ -76,8 +77,10 @@ def _attempt(run_dir: Path, measured: RunFigures, stop: StopSignal, started: flo
     try:
         order = read_order(run_dir)
         _set_environment(order)
+        if missing := [name for name in order.recipe.needs if importlib.util.find_spec(name) is None]:
+            return Outcome.DECLINED, _lacking(order.recipe.name, missing)
         with import_gc.resting():
-            entry = importlib.import_module(RECIPES[order.spec.recipe].entry)
+            entry = importlib.import_module(order.recipe.entry)
         entry.train(order, measured, stop, started)
     except Stopped:
         return Outcome.STOPPED, "stopped on request; the steps done are in the checkpoint"
@@ -90,6 +93,11 @@ def _attempt(run_dir: Path, measured: RunFigures, stop: StopSignal, started: flo
         traceback.print_exc()
         return explain(wrong, measured)
     return Outcome.SUCCEEDED, ""
+
+
+def _lacking(recipe: str, packages: Sequence[str]) -> str:
+    named = " ".join(packages)
+    return f"The recipe {recipe} needs {named}, which this node's environment lacks; install it there."
 
 
 def explain(wrong: Exception, measured: RunFigures) -> tuple[Outcome, str]:

@@ -3,69 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trainer.protocol import ProtocolError, Spec
 from trainer.protocol_parsing import parse_spec
-from trainer.recipes import SFT, Binds, can_shard
+from trainer.recipes import RECIPES, ParamError, Recipe, TrainingSettings, can_shard
 from trainer.train.errors import TrainError
-
-# Values of a submission that a checkpoint's identity states by what follows from them: the rows of a
-# step, the number of steps, the tuning.
-STATED_OTHERWISE = frozenset({"effective_batch_size", "epochs", "max_steps", "quantization"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingSettings:
-    """The recipe's parameters that the training process uses.
-
-    `trainer.recipes` gives their meaning.
-    """
-
-    tuning: str
-    precision: str
-    tokens_per_sample: int
-    effective_batch_size: int | None
-    per_device_batch_size: int
-    gradient_accumulation_steps: int
-    learning_rate: float
-    epochs: float
-    max_steps: int | None
-    seed: int
-    lora_r: int
-    lora_alpha: int
-    target_modules: str
-    gradient_checkpointing: bool
-    sharding: str | None
-
-    @classmethod
-    def of(cls, params: dict[str, Any]) -> TrainingSettings:
-        """Return the parameters as resolved by the portal.
-
-        Absent ones get the recipe's default. Raises TrainError.
-        """
-        values = {field.name: _clean(field.name, params.get(field.name)) for field in fields(cls)}
-        if params.get("effective_batch_size") is None:
-            values["effective_batch_size"] = None
-        return cls(**values)
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The values that decide what is learnt: a checkpoint of others is not resumed."""
-        names = (name for name in SFT.binding(Binds.SUBMIT) if name not in STATED_OTHERWISE)
-        return {name: getattr(self, name) for name in names}
-
-
-def _clean(name: str, value: Any) -> Any:
-    param = SFT.params[name]
-    if value is None:
-        return param.default
-    try:
-        return param.clean(value)
-    except ValueError as wrong:
-        raise TrainError(f"The parameter {name} {wrong}, not {value!r}.") from wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +29,10 @@ class TrainingSpec:
     resume_dir: Path | None
     model_roots: tuple[Path, ...] = ()
     tokens_dir: Path | None = None  # where an earlier attempt may have left tokens of the same data
+
+    @property
+    def recipe(self) -> Recipe:
+        return RECIPES[self.spec.recipe]
 
     @property
     def processes(self) -> int:
@@ -110,7 +58,7 @@ def read_order(run_dir: Path) -> TrainingSpec:
         order = TrainingSpec(
             run_dir=run_dir,
             spec=spec,
-            settings=TrainingSettings.of(spec.params),
+            settings=_settings(spec),
             models_dir=Path(local["models_dir"]),
             threads=int(local["threads"]),
             device=str(local["device"]),
@@ -125,11 +73,21 @@ def read_order(run_dir: Path) -> TrainingSpec:
     return order
 
 
+def _settings(spec: Spec) -> TrainingSettings:
+    """The order's parameters. Raises TrainError, also for a recipe that is not known here."""
+    if spec.recipe not in RECIPES:
+        known = ", ".join(RECIPES)
+        raise TrainError(f"This trainer knows the recipes {known}, not {spec.recipe!r}; update the node.")
+    try:
+        return RECIPES[spec.recipe].settings_of(spec.params)
+    except ParamError as wrong:
+        [(name, why)] = wrong.fields.items()
+        raise TrainError(f"The parameter {name} {why}, not {spec.params[name]!r}.") from wrong
+
+
 def check(order: TrainingSpec) -> None:
     """Raise TrainError for values that no training may have together."""
     settings = order.settings
-    if order.spec.recipe != SFT.name:
-        raise TrainError(f"This trainer knows the recipe {SFT.name}, not {order.spec.recipe!r}.")
     if not order.spec.gpus or order.device not in ("cpu", "cuda"):
         raise TrainError("spec.gpus must name at least one GPU or slot, and local.device be cpu or cuda.")
     if settings.effective_batch_size not in (None, order.batch):

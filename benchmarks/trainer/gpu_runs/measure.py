@@ -36,6 +36,7 @@ from trainer.agent.node.gpus import driver_facts, find_gpus
 from trainer.agent.node.network import Site
 from trainer.agent.storage.folder import NodeFolder
 from trainer.protocol import RANDOM_MODEL, GpuFacts, Spec
+from trainer.recipes import DEFAULT_RECIPE
 
 CATALOGUE = shipped_catalogue()
 ROWS = 64
@@ -199,8 +200,8 @@ class Bench:
             attempt=name,
             claim=name,
             fence=1,
-            recipe="sft",
-            entry="trainer.train.sft",
+            recipe=DEFAULT_RECIPE.name,
+            entry=DEFAULT_RECIPE.entry,
             model=config.model_name if built_in else RANDOM_MODEL + config.model_name,
             params={
                 **params,

@@ -22,6 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from trainer.recipes import DEFAULT_RECIPE
+
 LONGEST_S = 75  # of one training
 CACHE_BYTES = 30e9
 ARCHITECTURES = ("llama", "qwen2", "qwen3", "mistral", "granite", "gpt_neox")
@@ -52,7 +54,7 @@ def import_all() -> None:
     real = torch.cuda.get_device_capability
     torch.cuda.get_device_capability = _capability  # bitsandbytes asks as it is imported
     try:
-        for name in ("trainer.train.process", "trainer.train.sft", "peft", "transformers.integrations"):
+        for name in ("trainer.train.process", DEFAULT_RECIPE.entry, "peft", "transformers.integrations"):
             importlib.import_module(name)
     finally:
         torch.cuda.get_device_capability = real

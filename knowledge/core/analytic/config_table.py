@@ -19,6 +19,7 @@ from knowledge.core.domain import config_space, layer_kinds
 from knowledge.core.domain.arrays import Array, Mask, Names
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
+from trainer.recipes import DEFAULT_RECIPE, RECIPES, Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +34,11 @@ class ConfigTable:
     nodes: Array
     tokens: Array  # limit of a sample
     padded: Array  # a sample as it is processed, cut and padded; the limit where nothing better is known
-    batch: Array  # per device
+    batch: Array  # sequences per device
     accumulation: Array
     lora_r: Array
     expert_parallel: Array
+    forwards: Array  # passes of each micro-step beyond those that learn
     model_parallel: Array  # GPUs that share a sample, 1 where each has its own
     adapter: Mask
     quantized: Mask
@@ -229,11 +231,17 @@ def columns(
     )
 
 
+def recipe_of(config: Config) -> Recipe:
+    """The recipe of our trainer; others' trainings cost as the usual one."""
+    return RECIPES.get(config.recipe or "", DEFAULT_RECIPE)
+
+
 _FLOATS: dict[str, Callable[[Config], float]] = {
     "gpus": lambda c: c.number_gpus,
     "nodes": lambda c: c.number_nodes,
     "tokens": lambda c: c.tokens_per_sample,
-    "batch": lambda c: c.per_device_batch_size,
+    "batch": lambda c: c.per_device_batch_size * recipe_of(c).cost.sequences,
+    "forwards": lambda c: recipe_of(c).cost.forwards,
     "accumulation": lambda c: c.gradient_accumulation_steps,
     "lora_r": lambda c: c.lora_r or DEFAULT_LORA_R,
     "expert_parallel": lambda c: c.expert_parallel or 0,

@@ -73,8 +73,8 @@ def flops_per_token(c: ConfigTable) -> Array:
     matmul = 2 * c.matmul
     attention = 2 * c.padded * c.queries * c.attention_layers
     recompute = c.checkpointing.astype(float)
-    passes: Array = np.where(c.adapter, 2.0, 3.0) + recompute
-    flops: Array = passes * matmul + (3.0 + recompute) * attention
+    passes: Array = np.where(c.adapter, 2.0, 3.0) + recompute + c.forwards
+    flops: Array = passes * matmul + (3.0 + recompute + c.forwards) * attention
     return flops
 
 

@@ -17,11 +17,10 @@ from typing import Any
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 from trainer import architectures, recipes
-from trainer.recipes import RECIPES, Binds
+from trainer.recipes import Binds, Param
 
-PARAMS = RECIPES["sft"].params
-SUBMIT = RECIPES["sft"].binding(Binds.SUBMIT)
-DISPATCH = RECIPES["sft"].binding(Binds.DISPATCH)
+PARAMS: dict[str, Param] = recipes.PARAMS
+DISPATCH = tuple(name for name, param in PARAMS.items() if param.binds is Binds.DISPATCH)
 FIELDS = tuple(field.name for field in fields(Config))
 NOT_IDENTITY = ("software", "run_protocol", "reentrant_checkpointing")
 

@@ -89,6 +89,7 @@ class Config:
     network: str | None = None
     software: str | None = None
     run_protocol: str | None = None
+    recipe: str | None = None  # of our trainer, where it is not the usual one
 
     def __post_init__(self) -> None:
         if self.software is not None:

@@ -15,6 +15,7 @@ from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, GpuPool
 from knowledge.core.recommend.candidates import Candidates, Sizes
 from knowledge.core.recommend.submit_defaults import Request
+from trainer.recipes import DEFAULT_RECIPE
 
 # Of what is bound at submit only these are part of a configuration.
 BOUND = (
@@ -87,6 +88,7 @@ def _kinds(
         yield Config(
             model_name=request.model_name,
             tuning=bound["tuning"],
+            recipe=None if request.recipe == DEFAULT_RECIPE.name else request.recipe,
             gpu_model=pool.gpu_model,
             number_gpus=gpus,
             number_nodes=nodes,

@@ -21,7 +21,7 @@ from knowledge.core.domain.catalogue import GIB, Catalogue, Model
 from knowledge.core.domain.types import Choice, Config, GpuPool, Inventory, Option, Source, Workload
 from knowledge.core.domain.wording import counted
 from knowledge.core.predict.base import MIN_P_VALID
-from trainer.recipes import ALL_LINEAR, SFT, Binds
+from trainer.recipes import ALL_LINEAR, DEFAULT_RECIPE, PARAMS, RECIPES, Binds
 
 SMALL_DATA_ROWS = 2000
 SMALL_DATA_EPOCHS = 3.0
@@ -54,6 +54,7 @@ class Request:
     inventory: Inventory
     catalogue: Catalogue = field(compare=False)
     lender: str = ""
+    recipe: str = DEFAULT_RECIPE.name
 
     @property
     def pools(self) -> tuple[GpuPool, ...]:
@@ -104,7 +105,7 @@ def choose_submit_values(request: Request, tuning: Choice | None = None) -> dict
     """
     tuning = tuning or _tuning(request)
     chosen = {
-        **_of_the_recipe(),
+        **_of_the_recipe(request.recipe),
         "tuning": tuning,
         "quantization": _quantization(tuning.value, request),
         "precision": _precision(request),
@@ -113,15 +114,16 @@ def choose_submit_values(request: Request, tuning: Choice | None = None) -> dict
         **_lora(tuning.value, request),
         "learning_rate": _learning_rate(tuning.value, request),
         **_length_of_training(request),
-        "seed": Choice(value=SFT.params["seed"].default, by="default", reason=SEED),
+        "seed": Choice(value=PARAMS["seed"].default, by="default", reason=SEED),
     }
     by_user = {name: user_choice(request.fixed[name]) for name in chosen if name in request.fixed}
     return chosen | by_user
 
 
-def _of_the_recipe() -> dict[str, Choice]:
+def _of_the_recipe(name: str) -> dict[str, Choice]:
     """The stated defaults, for every parameter that nothing here decides."""
-    params = {name: SFT.params[name] for name in SFT.binding(Binds.SUBMIT)}
+    recipe = RECIPES[name]
+    params = {name: recipe.params[name] for name in recipe.binding(Binds.SUBMIT)}
     reason = "The default; it does not depend on the model or the data."
     return {name: Choice(value=param.default, by="default", reason=reason) for name, param in params.items()}
 

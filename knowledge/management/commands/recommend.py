@@ -33,6 +33,7 @@ class Command(BaseCommand):
             found = Recommender.of(request.inventory).recommend(
                 model=request.model,
                 fixed=request.fixed,
+                recipe=request.recipe,
                 workload=request.workload,
                 goal=request.goal,
                 deadline_s=request.deadline_s,

@@ -27,6 +27,7 @@ OWN_REASONS = compiled(
         ("unfit-settings", r"^The files of \S+ hold quantised weights"),
         ("unfit-settings", r"^\S+ .{1,300}; choose the tuning \w+\b"),
         ("missing-package", r"^The tuning \w+ needs the package (\w+)"),
+        ("missing-package", r"^The recipe \w+ needs (\w+).{0,100}, which this node's environment lacks"),
         # The model and its template.
         ("missing-model", r"^The files of \S+ lack weights of the model|^The portal knows no sizes of "),
         ("missing-model", r"^\S{1,300} is no model: give builtin/NAME"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from trainer.recipes import RECIPES, ParamError
+from trainer.recipes.common import launch_conflicts
 
 Values = Mapping[str, Any]
 Changes = dict[str, Any]
@@ -25,11 +25,7 @@ def remedied(cause: str, values: Values, fixed: Values) -> Changes:
 
 
 def _goes_with(fixed: Values, changes: Changes) -> bool:
-    try:
-        RECIPES["sft"].clean({**fixed, **changes})
-    except ParamError:
-        return False
-    return True
+    return not launch_conflicts({**fixed, **changes})
 
 
 def _none(_: Values, __: Values) -> Iterator[Changes]:

@@ -9,7 +9,7 @@ from knowledge.reading.rules.aliases import PLAIN, VAGUE
 from knowledge.reading.rules.commands import GivenOption, Invocation
 from knowledge.reading.rules.keys import meanings
 from knowledge.reading.rules.scripts import statement
-from knowledge.reading.rules.special_keys import Meaning
+from knowledge.reading.rules.special_keys import SUPERVISED, Meaning
 from knowledge.reading.syntax.shell import Word
 from knowledge.reading.types import GPUS_PER_NODE, Origin, Statement
 from knowledge.reading.values import count, text
@@ -33,7 +33,7 @@ NAMES = {
     "G": "number_gpus",
 }
 TASK_WORDS = {
-    "sft": "sft",
+    SUPERVISED: SUPERVISED,
     "dpo": "dpo",
     "kto": "kto",
     "grpo": "grpo",
@@ -137,7 +137,7 @@ def _recipe(found: Invocation) -> Iterator[Statement]:
     )
     name = name.replace("-", "_").rpartition("/")[2].removesuffix(".py")
     if found.launcher == "litgpt":
-        yield said("task", "pretrain" if "pretrain" in name else "sft", VAGUE)
+        yield said("task", "pretrain" if "pretrain" in name else SUPERVISED, VAGUE)
         if name in {"lora", "full", "adapter", "adapter_v2"}:
             yield said("tuning", name)
         if found.positional and name != "finetune" and (model := text(found.positional[0].text)):
@@ -148,7 +148,7 @@ def _recipe(found: Invocation) -> Iterator[Statement]:
         yield said("task", TASK_WORDS[name])
     if found.launcher != "tune":
         return
-    yield said("task", next((word for word in ("dpo", "ppo", "grpo") if word in name), "sft"), VAGUE)
+    yield said("task", next((word for word in ("dpo", "ppo", "grpo") if word in name), SUPERVISED), VAGUE)
     if "dpo" in name or "finetune" in name:
         # The configuration may name a builder that says more, as qlora's.
         yield said("tuning", "lora" if "lora" in name else "full", VAGUE, Origin.IMPORTED_FILE)

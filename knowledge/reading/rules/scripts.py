@@ -12,7 +12,7 @@ from typing import Any
 
 from knowledge.reading.rules.aliases import ALIASES, PLAIN, VAGUE
 from knowledge.reading.rules.keys import meanings
-from knowledge.reading.rules.special_keys import Meaning
+from knowledge.reading.rules.special_keys import SUPERVISED, Meaning
 from knowledge.reading.rules.variants import without_variants
 from knowledge.reading.syntax.expressions import Call, Facts, Known
 from knowledge.reading.types import Location, Origin, Statement
@@ -22,7 +22,7 @@ LocationOf = Callable[[Known], Location]
 
 TRAINER = re.compile(r"(?:^|\.)(\w+?)Trainer$")
 TASKS = {
-    "SFT": "sft",
+    "SFT": SUPERVISED,
     "DPO": "dpo",
     "OnlineDPO": "online_dpo",
     "KTO": "kto",
@@ -38,7 +38,7 @@ TASKS = {
     "NashMD": "nash_md",
     "XPO": "xpo",
     "GKD": "gkd",
-    "IterativeSFT": "sft",
+    "IterativeSFT": SUPERVISED,
     "DDPO": "ddpo",
     "AlignProp": "alignprop",
 }

@@ -12,6 +12,7 @@ from typing import Any
 
 from knowledge.reading.rules.aliases import PLAIN, VAGUE
 from knowledge.reading.values import BITS, CLEAN, boolean, number, text
+from trainer.recipes import DEFAULT_RECIPE
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,12 @@ class Meaning:
 
 
 Reads = Callable[[Any], Iterator[Meaning]]
+SUPERVISED = DEFAULT_RECIPE.tasks[0]  # as other trainers call the task of most files
 TUNINGS = {
     "lora": "lora",
     "qlora": "qlora",
     "full": "full",
-    "sft": "full",
+    SUPERVISED: "full",
     "dora": "dora",
     "freeze": "freeze",
 }

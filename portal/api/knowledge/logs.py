@@ -28,7 +28,7 @@ from portal.clock import database_now
 from portal.limits.bodies import LOGS, takes_files
 from scheduler import hints
 from scheduler.errors import NotFound
-from trainer.recipes import SFT
+from trainer.recipes import PARAMS
 
 RUN = ("model", "tuning", "gpu_model", "number_gpus", "tokens_per_sample", "per_device_batch_size")
 
@@ -42,7 +42,7 @@ class LogReadIn(serializers.Serializer[Any]):
 
     file = serializers.FileField(help_text="Text, at most 2 MB; of a longer log its end.")
     model = Name(max_length=300, required=False)
-    tuning = serializers.ChoiceField(choices=SFT.params["tuning"].choices, required=False)
+    tuning = serializers.ChoiceField(choices=PARAMS["tuning"].choices, required=False)
     gpu_model = Name(max_length=100, required=False, help_text="A GPU of the catalogue.")
     number_gpus = _count()
     tokens_per_sample = _count()

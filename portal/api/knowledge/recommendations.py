@@ -14,7 +14,7 @@ from knowledge.predictors.model_registry import promote_version, roll_back
 from knowledge.recommendations.recommendation_json import changes_json, recommendation_json, step_s
 from knowledge.selectors import predictor_versions
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import CurrencyField, StrictSerializer, StrictText, WholeNumber
+from portal.api.common.fields import ChoiceField, CurrencyField, StrictSerializer, StrictText, WholeNumber
 from portal.api.common.pages import list_of
 from portal.api.common.views import AdminApi
 from portal.api.jobs.requests import JobIn, with_objects
@@ -23,6 +23,7 @@ from portal.api.jobs.terms import Params
 from portal.clock import database_now
 from scheduler.services.jobs.recommend import USED, check, current_recommender, recommend
 from scheduler.services.jobs.verbs import wants_spot
+from trainer.recipes import DEFAULT_RECIPE, RECIPES
 
 
 class OptionOut(PromiseOut):
@@ -98,6 +99,7 @@ class CheckIn(StrictSerializer):
     model = StrictText(max_length=300)
     training_file = StrictText(max_length=64, help_text="Id of an uploaded file.")
     validation_file = StrictText(max_length=64, required=False, allow_null=True)
+    recipe = ChoiceField(choices=list(RECIPES), default=DEFAULT_RECIPE.name)
     params = Params(default=dict, help_text="The configuration; open parameters are chosen so that it fits.")
 
 

@@ -26,10 +26,10 @@ from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.form_base import NameField, StyledForm
 from portal.web.common.number_fields import WholeNumberField
 from scheduler import hints
-from trainer.recipes import SFT
+from trainer.recipes import PARAMS
 
 SALT, VALID_S = "log-elsewhere", 3600
-TUNINGS = [(name, name) for name in SFT.params["tuning"].choices]
+TUNINGS = [(name, name) for name in PARAMS["tuning"].choices]
 LARGEST_COUNT = 1_000_000
 
 

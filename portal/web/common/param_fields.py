@@ -11,14 +11,14 @@ from django import forms
 
 from portal.web.common.number_fields import NumberField, WholeNumberField
 from portal.web.templatetags.portal_format import words
-from trainer.recipes import RECIPES, Param
+from trainer.recipes import PARAMS, Param
 
 PREFIX = "params-"
 
 
-def param_fields(recipe: str = "sft") -> dict[str, forms.Field]:
-    """One field for each parameter, by its prefixed name."""
-    return {PREFIX + name: _field_of(name, param) for name, param in RECIPES[recipe].params.items()}
+def param_fields() -> dict[str, forms.Field]:
+    """One field for each parameter of any recipe, by its prefixed name."""
+    return {PREFIX + name: _field_of(name, param) for name, param in PARAMS.items()}
 
 
 def as_form_values(params: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from portal.accounts.models import User
 from portal.web.common.param_fields import PREFIX, form_value
 from scheduler.services.provenance.read_values import ReadValues
 from scheduler.services.provenance.sealed import LONGEST, unsealed
-from trainer.recipes import RECIPES
+from trainer.recipes import PARAMS
 
 
 def _hidden() -> forms.CharField:
@@ -42,5 +42,5 @@ class ReadFields(forms.Form):
 
 def as_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values by the names of a submission as a form holds them."""
-    params = RECIPES["sft"].params
+    params = PARAMS
     return {PREFIX + name if name in params else name: form_value(value) for name, value in values.items()}

@@ -12,9 +12,9 @@ from portal.web.common.number_fields import WholeNumberField
 from portal.web.common.param_fields import PREFIX
 from portal.web.templatetags.portal_format import words
 from scheduler.services.jobs.arrays import FEWEST, MOST
-from trainer.recipes import RECIPES
+from trainer.recipes import PARAMS
 
-NAMES = [name for name, param in RECIPES["sft"].params.items() if param.kind is not bool]
+NAMES = [name for name, param in PARAMS.items() if param.kind is not bool]
 
 
 class SweepFields(forms.Form):

@@ -46,8 +46,8 @@ def _typed(values: Mapping[str, Any], **common: Any) -> forms.TypedChoiceField:
 
 def term_fields(*, change: bool = False) -> dict[str, forms.Field]:
     """The fields of a new job, or of a change, by the names of their terms."""
-    terms = [term for term in JOB_TERMS.values() if term.kind in FIELDS and (term.change or not change)]
-    return {term.name: _field(term, change=change) for term in terms}
+    terms = [term for term in JOB_TERMS.values() if term.kind in FIELDS and term.is_open]
+    return {term.name: _field(term, change=change) for term in terms if term.change or not change}
 
 
 def _field(term: JobTerm, *, change: bool) -> forms.Field:

@@ -29,11 +29,15 @@ from scheduler.models import DatasetFile
 from scheduler.selectors.files import Storage, file_labels, storage_of, visible_files
 from scheduler.selectors.quotas import highest_class
 from scheduler.services.jobs.objectives import DEADLINE
-from trainer.recipes import RECIPES
+from trainer.recipes import DEFAULT_RECIPE, PARAMS
 
 # The field that takes an upload, and the one that then shows the stored file.
 UPLOADS = {"upload": "training_file", "validation_upload": "validation_file"}
-FOLDED = [name for name, term in JOB_TERMS.items() if term.folded and term.kind in {*FIELDS, Kind.TEAM}]
+FOLDED = [
+    name
+    for name, term in JOB_TERMS.items()
+    if term.folded and term.is_open and term.kind in {*FIELDS, Kind.TEAM}
+]
 MORE = ("validation_file", "validation_upload", "after", *FOLDED, "sweep", "sweep_values", "sweep_limit")
 NEEDED_FOR = {needed_limit(goal, deadline=DEADLINE): goal.value for goal in Goal}
 SHOWN_FILES = 50
@@ -57,7 +61,7 @@ def _file(name: str, nothing: str) -> forms.ModelChoiceField[DatasetFile]:
 
 
 class SubmitForm(OrderFields, ReadFields, SweepFields, TimedForm):
-    renamed: ClassVar = {f"params.{name}": f"{PREFIX}{name}" for name in RECIPES["sft"].params}
+    renamed: ClassVar = {f"params.{name}": f"{PREFIX}{name}" for name in PARAMS}
 
     model = forms.CharField(
         max_length=300,
@@ -134,6 +138,10 @@ class SubmitForm(OrderFields, ReadFields, SweepFields, TimedForm):
         given = {name: self.cleaned_data.get(name) for name in JOB_TERMS}
         filled = {name: value for name, value in given.items() if value not in (None, "")}
         return {**filled, "params": self.params, "after": self.order}
+
+    @property
+    def recipe(self) -> str:
+        return self.cleaned_data.get("recipe") or DEFAULT_RECIPE.name
 
     @property
     def params(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from scheduler.selectors.markets.quotes import has_markets
 from scheduler.selectors.policy import current_policy
 from scheduler.services.jobs.recommend import check, clean_request, current_recommender, recommend
 from scheduler.services.jobs.verbs import wants_spot
-from trainer.recipes import RECIPES
+from trainer.recipes import PARAMS
 
 PLACE = ("gpu_model", "number_gpus", "number_nodes")
 SHOWN_OPTIONS = 12
@@ -118,7 +118,7 @@ def _answer(form: SubmitForm) -> dict[str, Any]:
             if values.get("model") and values.get("training_file"):
                 return _context(form)
             if values.get("model"):
-                clean_request(model=values["model"], params=form.params)
+                clean_request(model=values["model"], params=form.params, recipe=form.recipe)
             return {}
         except BadParameters as wrong:
             form.take(wrong.fields)
@@ -189,6 +189,7 @@ def _recommendation(
         training_file=values["training_file"],
         validation_file=values.get("validation_file"),
         params=params,
+        recipe=form.recipe,
         goal=_goal(form),
         deadline_at=values.get("deadline_at"),
         budget=values.get("budget"),
@@ -217,6 +218,7 @@ def _checked(recommender: Recommender, form: SubmitForm, best: Option | None) ->
             training_file=values["training_file"],
             validation_file=values.get("validation_file"),
             params=form.params,
+            recipe=form.recipe,
         )
     except BadParameters:
         return None  # of a model without a shape nothing can be said
@@ -231,7 +233,7 @@ def _remedy(checked: Check) -> str:
 
 
 def _line(name: str, choice: Choice) -> ParameterLine:
-    if name not in RECIPES["sft"].params or choice.value is None:
+    if name not in PARAMS or choice.value is None:
         return ParameterLine(name, choice)
     value = "" if choice.by == "user" else form_value(choice.value)
     return ParameterLine(name, choice, json.dumps({PREFIX + name: value}))

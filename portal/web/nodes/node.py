@@ -32,10 +32,10 @@ from scheduler.services.nodes.price import set_price
 from scheduler.services.nodes.state import drain_node, resume_node
 from scheduler.states import NodeState
 from trainer.architectures import KERNELS
-from trainer.recipes import RECIPES
+from trainer.recipes import PARAMS
 
 EVENTS = 100
-TUNINGS = RECIPES["sft"].params["tuning"].choices
+TUNINGS = PARAMS["tuning"].choices
 
 
 def shown_node(node_id: str) -> Node:

@@ -26,7 +26,7 @@ from scheduler.models import Node
 from scheduler.models.ids import ARRAY_ID, JOB_ID
 from scheduler.selectors.silence import is_silent, shown_node_state
 from scheduler.states import WaitState
-from trainer.recipes import RECIPES, SFT
+from trainer.recipes import DEFAULT_RECIPE, RECIPES
 
 register = template.Library()
 IDS_APART = re.compile(f"({JOB_ID.pattern}|{ARRAY_ID.pattern})")
@@ -143,7 +143,7 @@ def words(name: str) -> str:
 
 
 @register.inclusion_tag("jobs/constants.html")
-def training_constants(recipe: str = SFT.name) -> dict[str, Any]:
+def training_constants(recipe: str = DEFAULT_RECIPE.name) -> dict[str, Any]:
     """The settings that nobody chooses, as they are in every training of a recipe."""
     return {"constants": RECIPES[recipe].constants}
 

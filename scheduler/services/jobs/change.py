@@ -94,7 +94,9 @@ def _differing(job: Job, change: Mapping[str, Any]) -> dict[str, Any]:
     """The columns that would change. Raises BadParameters."""
     differing = {CHANGEABLE[name].column: value for name, value in change.items()}
     if "params" in change:
-        differing["fixed"] = clean_request(model=job.model, params={**job.fixed, **change["params"]})
+        differing["fixed"] = clean_request(
+            model=job.model, params={**job.fixed, **change["params"]}, recipe=job.recipe
+        )
     return {name: value for name, value in differing.items() if value != getattr(job, name)}
 
 

@@ -84,7 +84,12 @@ def _recommended(
     )
     return recommend.recommended_columns(
         recommend.recommend_or_default(
-            recommender, model=job.model, fixed=fixed, workload=workload, aim=objective_of(job, now)
+            recommender,
+            model=job.model,
+            fixed=fixed,
+            workload=workload,
+            aim=objective_of(job, now),
+            recipe=job.recipe,
         )
     )
 

@@ -31,23 +31,27 @@ from scheduler.states import JobState
 from trainer import roots
 from trainer.protocol import RANDOM_MODEL
 from trainer.protocol_parsing import safe_path
-from trainer.recipes import RECIPES, ParamError
+from trainer.recipes import DEFAULT_RECIPE, RECIPES, ParamError
 
 # The terms of a request that a recommendation looks at.
-USED = ("model", "training_file", "validation_file", "params", "goal", "deadline_at", "budget")
+USED = ("model", "training_file", "validation_file", "recipe", "params", "goal", "deadline_at", "budget")
 _FOUR_BITS = {"tuning": "qlora", "quantization": "bnb-4bit"}
 
 
-def clean_request(*, model: str, params: Mapping[str, Any]) -> dict[str, Any]:
+def clean_request(
+    *, model: str, params: Mapping[str, Any], recipe: str = DEFAULT_RECIPE.name
+) -> dict[str, Any]:
     """The values a user fixed, checked. Raises BadParameters naming every wrong field."""
     wrong_name = _model_error(model)
     errors = {"model": wrong_name} if wrong_name else {}
+    if recipe not in RECIPES:
+        raise BadParameters({"recipe": f"must be one of {', '.join(RECIPES)}", **errors})
     catalogue = portal_catalogue() if wrong_name else portal_catalogue(model)
     if not wrong_name and (unknown_name := _unknown_model(model, catalogue)):
         errors["model"] = unknown_name
     fixed: dict[str, Any] = {}
     try:
-        fixed = RECIPES["sft"].clean(params)
+        fixed = RECIPES[recipe].clean(params)
         errors.update(_tuning_error(model, fixed, catalogue))
         if why := why_too_long(model, fixed.get("tokens_per_sample", 0), catalogue):
             errors["params.tokens_per_sample"] = why
@@ -151,6 +155,7 @@ def recommend(
     training_file: DatasetFile,
     validation_file: DatasetFile | None = None,
     params: Mapping[str, Any],
+    recipe: str = DEFAULT_RECIPE.name,
     goal: str = Goal.BALANCED,
     deadline_at: datetime | None = None,
     budget: float | None = None,
@@ -160,10 +165,12 @@ def recommend(
 
     Raises BadParameters.
     """
-    fixed = clean_request(model=model, params=params)
+    fixed = clean_request(model=model, params=params, recipe=recipe)
     aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now)
     workload = workload_of(model=model, training_file=training_file, validation_file=validation_file)
-    return recommend_or_default(recommender, model=model, fixed=fixed, workload=workload, aim=aim)
+    return recommend_or_default(
+        recommender, model=model, fixed=fixed, workload=workload, aim=aim, recipe=recipe
+    )
 
 
 def check(
@@ -173,34 +180,43 @@ def check(
     training_file: DatasetFile,
     validation_file: DatasetFile | None = None,
     params: Mapping[str, Any],
+    recipe: str = DEFAULT_RECIPE.name,
 ) -> Check:
     """Check whether the values fixed by `params` fit the present nodes.
 
     If they do not, the smallest change that makes them fit is named. Raises BadParameters, also
     where the model's shape is unknown or nothing can be predicted now.
     """
-    fixed = clean_request(model=model, params=params)
+    fixed = clean_request(model=model, params=params, recipe=recipe)
     workload = workload_of(model=model, training_file=training_file, validation_file=validation_file)
     try:
         portal_catalogue(model).model(model)
-        return recommender.check(model=model, fixed=fixed, workload=workload)
+        return recommender.check(model=model, fixed=fixed, workload=workload, recipe=recipe)
     except (UnknownModel, RecommendationFailed) as cannot:
         raise BadParameters({"model": f"nothing can be predicted: {cannot}"}) from cannot
 
 
 def recommend_or_default(
-    recommender: Recommender, *, model: str, fixed: Mapping[str, Any], workload: Workload, aim: Objective
+    recommender: Recommender,
+    *,
+    model: str,
+    fixed: Mapping[str, Any],
+    workload: Workload,
+    aim: Objective,
+    recipe: str,
 ) -> Recommendation:
     """Return a recommendation, or stated defaults when it fails.
 
     Raises BadParameters for an unknown model.
     """
     try:
-        found = recommender.recommend(model=model, fixed=fixed, workload=workload, **_limits(aim))
+        found = recommender.recommend(
+            model=model, fixed=fixed, workload=workload, recipe=recipe, **_limits(aim)
+        )
     except UnknownModel as unknown:
         raise BadParameters({"model": str(unknown)}) from unknown
     except RecommendationFailed:
-        found = recommender.default_recommendation(model=model, fixed=fixed, workload=workload)
+        found = recommender.default_recommendation(model=model, fixed=fixed, workload=workload, recipe=recipe)
     return replace(found, notes=(*found.notes, *_unchecked(model)))
 
 
@@ -245,12 +261,13 @@ def options_for(job: Job, recommender: Recommender, now: datetime) -> tuple[Opti
             workload=workload,
             **_limits(objective_of(job, now)),
             less_memory_than=job.less_memory_than,
+            recipe=job.recipe,
         )
     except (UnknownModel, RecommendationFailed):  # the former: it left the catalogue meanwhile
         if job.less_memory_than is not None:
             return ()
         return recommender.default_options(
-            model=job.model, bound=job.params, fixed=job.fixed, workload=workload
+            model=job.model, bound=job.params, fixed=job.fixed, workload=workload, recipe=job.recipe
         )
 
 

@@ -41,6 +41,7 @@ from scheduler.states import (
     WaitState,
     public_state,
 )
+from trainer.recipes import RECIPES
 
 log = logging.getLogger(__name__)
 CANCELLED, CANCEL_ASKED = "Cancelled.", "Cancellation requested."
@@ -95,7 +96,9 @@ class Terms(NamedTuple):
 def check_request(*, owner: User, now: datetime, **request: Any) -> Terms:
     """Check what can be checked without a recommendation. Raises BadParameters."""
     values = with_defaults(request)
-    fixed = recommend.clean_request(model=values["model"], params=values["params"] or {})
+    recipe = values["recipe"]
+    fixed = recommend.clean_request(model=values["model"], params=values["params"] or {}, recipe=recipe)
+    _check_formats(recipe, values)
     times = {name: values[name] for name in ("begin_at", "deadline_at")}
     aim = aim_of_request(goal=values["goal"], budget=values["budget"], now=now, **times)
     if wrong := problems(values):
@@ -104,6 +107,18 @@ def check_request(*, owner: User, now: datetime, **request: Any) -> Terms:
     check_closeness(values["topology"], values["topology_level"], fixed)
     check_order(after=values["after"], now=now, **times)
     return Terms(fixed, aim)
+
+
+def _check_formats(recipe: str, values: JobRequest) -> None:
+    """Raise BadParameters for files whose rows the recipe does not learn from."""
+    known = RECIPES[recipe].formats
+    files = {name: values[name] for name in ("training_file", "validation_file") if values[name]}
+    if wrong := {
+        name: f"holds rows of the format {file.format}; the recipe {recipe} learns from {', '.join(known)}"
+        for name, file in files.items()
+        if file.format not in known
+    }:
+        raise BadParameters(wrong)
 
 
 def prepare(
@@ -124,7 +139,9 @@ def prepare(
     model, files = values["model"], {name: values[name] for name in ("training_file", "validation_file")}
     workload = recommend.workload_of(model=model, **files)
     found = recommend.recommended_columns(
-        recommend.recommend_or_default(recommender, model=model, fixed=fixed, workload=workload, aim=aim)
+        recommend.recommend_or_default(
+            recommender, model=model, fixed=fixed, workload=workload, aim=aim, recipe=values["recipe"]
+        )
     )
     promise = found["promise"]
     terms = spot_terms(

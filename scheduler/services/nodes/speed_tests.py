@@ -15,7 +15,7 @@ from knowledge.core.domain.types import Config
 from knowledge.models import Execution
 from knowledge.services import record_speed_test, unlearn
 from scheduler.models import Node, NodeSpeedTest
-from trainer.recipes import RECIPES, ParamError
+from trainer.recipes import DEFAULT_RECIPE, ParamError
 from trainer.self_tests import SpeedRun, SpeedTest
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ def config_of(test: SpeedTest, run: SpeedRun, gpu_model: str) -> Config:
     """
     if not test.model.startswith("builtin/"):
         raise ParamError({"model": "must be built in"})
-    given = RECIPES["sft"].clean(run.params)
+    given = DEFAULT_RECIPE.clean(run.params)
     sizes = {"tokens_per_sample", "per_device_batch_size", "gradient_accumulation_steps", "tuning"}
     if missing := sizes - given.keys():
         raise ParamError(dict.fromkeys(sorted(missing), "is missing"))

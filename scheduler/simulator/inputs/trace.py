@@ -42,6 +42,7 @@ class TraceJob:
     batch_size: int = 0
     tuning: str = ""
     model: str = ""
+    recipe: str = ""
     goal: str = ""  # what "best" means for it; empty: as the simulation says
     priority: int = 0
     weight: float = 1.0

@@ -12,7 +12,7 @@ from knowledge.core.explain.feasibility import Check
 from knowledge.core.recommend.objectives import meets, pareto, ranked
 from knowledge.recommendations.recommender import Recommender
 from tests.knowledge.conftest import A100, CLUSTER, DATA, L40S
-from trainer.recipes import RECIPES
+from trainer.recipes import DEFAULT_RECIPE
 
 pytestmark = pytest.mark.django_db
 LLAMA = "meta-llama/Llama-3.1-8B"
@@ -23,7 +23,7 @@ def ask(**limits: Any) -> Recommendation:
 
 
 def check(model: str = LLAMA, **fixed: Any) -> Check:
-    return Recommender.of(CLUSTER).check(model=model, fixed=RECIPES["sft"].clean(fixed), workload=DATA)
+    return Recommender.of(CLUSTER).check(model=model, fixed=DEFAULT_RECIPE.clean(fixed), workload=DATA)
 
 
 def test_the_front_holds_exactly_what_no_other_option_beats_in_time_and_cost() -> None:

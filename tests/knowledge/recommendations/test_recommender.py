@@ -19,11 +19,11 @@ from knowledge.core.domain.types import Goal, GpuPool, Inventory, Source, Unsupp
 from knowledge.core.recommend import duration
 from knowledge.recommendations.recommender import RecommendationFailed, Recommender
 from tests.knowledge.conftest import A100, CATALOGUE, CLUSTER, CPU, DATA, GIB, LAPTOP
-from trainer.recipes import RECIPES, Binds, Param
+from trainer.recipes import DEFAULT_RECIPE, Binds, Param
 
 pytestmark = pytest.mark.django_db
 LLAMA = "meta-llama/Llama-3.1-8B"
-RECIPE = RECIPES["sft"]
+RECIPE = DEFAULT_RECIPE
 TINY_LLAMA = CATALOGUE.model("builtin/tiny-llama")
 
 

@@ -14,7 +14,7 @@ from knowledge.core.domain.types import GpuPool, Inventory, Option, Recommendati
 from knowledge.core.recommend.submit_defaults import Request, choose_submit_values, four_bits_instead
 from knowledge.recommendations.recommender import Recommender
 from tests.knowledge.conftest import CATALOGUE, CPU, DATA, GIB
-from trainer.recipes import RECIPES
+from trainer.recipes import DEFAULT_RECIPE
 
 pytestmark = pytest.mark.django_db
 LLAMA = "meta-llama/Llama-3.1-8B"
@@ -23,7 +23,7 @@ VOLTA = GpuPool(gpu_model="V100-PCIe-16GB", node_sizes=(8,), memory_bytes=15 * G
 
 
 def ask(*pools: GpuPool, **fixed: Any) -> Recommendation:
-    cleaned = RECIPES["sft"].clean(fixed)
+    cleaned = DEFAULT_RECIPE.clean(fixed)
     return Recommender.of(Inventory(pools=pools)).recommend(model=LLAMA, fixed=cleaned, workload=DATA)
 
 
@@ -37,7 +37,7 @@ def test_where_lora_fits_no_gpu_as_it_can_run_4_bits_are_chosen_and_the_reason_s
 
 
 def test_what_is_recommended_passes_its_own_check() -> None:
-    cleaned = RECIPES["sft"].clean({"gpu_model": VOLTA.gpu_model})
+    cleaned = DEFAULT_RECIPE.clean({"gpu_model": VOLTA.gpu_model})
     check = Recommender.of(Inventory(pools=(VOLTA,))).check(model=LLAMA, fixed=cleaned, workload=DATA)
     assert check.fits
 

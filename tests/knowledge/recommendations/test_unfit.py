@@ -14,7 +14,7 @@ from knowledge.core.recommend.search_space import SearchSpace
 from knowledge.core.recommend.submit_defaults import Request, choose_submit_values
 from knowledge.recommendations.recommender import Recommender
 from tests.knowledge.conftest import A100, CATALOGUE, CPU, DATA, L40S
-from trainer.recipes import RECIPES
+from trainer.recipes import DEFAULT_RECIPE
 
 pytestmark = pytest.mark.django_db
 LLAMA = "meta-llama/Llama-3.1-8B"
@@ -27,7 +27,7 @@ ONE_L40S = replace(L40S, node_sizes=(1,))
 
 
 def said(model: str, pool: GpuPool, max_nodes: int = 1, **fixed: Any) -> str:
-    cleaned, stock = RECIPES["sft"].clean(fixed), Inventory(pools=(pool,), max_nodes=max_nodes)
+    cleaned, stock = DEFAULT_RECIPE.clean(fixed), Inventory(pools=(pool,), max_nodes=max_nodes)
     found = Recommender.of(stock).recommend(model=model, fixed=cleaned, workload=DATA)
     assert not found.options
     return found.notes[0]

@@ -25,7 +25,8 @@ FIRST = Path(__file__).parents[2] / "data" / "options_of_version_1.json"
 BOUNDS = [(figure, bound) for figure in track_record.TARGETS for bound in ("value", "low", "high")]
 QUERIED = [("source",), ("config", "number_nodes"), *BOUNDS]
 OPTION = promised(100.0, 80.0, 125.0)
-UNSTATED = {"target_modules": None, "unquantized_float32": None}  # fields of configurations since then
+# Fields of configurations since.
+UNSTATED = dict.fromkeys(("target_modules", "unquantized_float32", "recipe"))
 
 
 def rows_of_version_1() -> dict[str, Any]:

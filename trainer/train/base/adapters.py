@@ -18,7 +18,8 @@ from typing import Any
 import torch
 
 from trainer.architectures import number_of_experts
-from trainer.recipes import ALL_LINEAR, ATTENTION, SFT
+from trainer.recipes import ALL_LINEAR, ATTENTION
+from trainer.recipes.common import LOOP_CONSTANTS
 from trainer.train.base.probe import Reach
 from trainer.train.errors import TrainError
 from trainer.train.settings import TrainingSpec
@@ -57,7 +58,7 @@ def with_adapter(model: Any, order: TrainingSpec, reach: Reach | None) -> Any:
     config = LoraConfig(
         r=settings.lora_r,
         lora_alpha=settings.lora_alpha,
-        lora_dropout=SFT.constants["lora_dropout"].value,
+        lora_dropout=LOOP_CONSTANTS["lora_dropout"].value,
         target_modules=adapted_layers,
         task_type="CAUSAL_LM",
     )

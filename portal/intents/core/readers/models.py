@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from portal.intents.core.names.model_index import NEEDS_NUMBER, PIECE, ModelIndex, meant_model, size_of
 from portal.intents.core.spans import Sentence
 from portal.intents.core.types import Proposal
+from trainer.recipes import RECIPES
 
 FIELD = "model"
 BUILTIN_TINY = "builtin/tiny-llama"
@@ -39,7 +40,7 @@ _OTHER_SUFFIX = frozenset(
         "model",
         "finetune",
         "ft",
-        "sft",
+        *RECIPES,
         "like",
         "type",
         "family",

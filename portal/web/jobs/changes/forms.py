@@ -17,7 +17,7 @@ from scheduler.models import Job
 from scheduler.selectors.quotas import highest_class
 from scheduler.services.jobs.change import CLOSENESS, WAITING
 from scheduler.states import PriorityClass
-from trainer.recipes import RECIPES, Binds
+from trainer.recipes import PARAMS, RECIPES, Binds
 
 TERMS = {name: term for name, term in CHANGEABLE.items() if term.kind in FIELDS}
 LATE = {name for name, term in TERMS.items() if term.change is Change.WHILE_IT_WAITS}
@@ -36,7 +36,7 @@ class ChangeForm(TimedForm):
     """A field that is left out, or is sent as it was shown, stays as it is."""
 
     prefix_id = "change"
-    renamed: ClassVar = {f"params.{name}": f"{PREFIX}{name}" for name in RECIPES["sft"].params}
+    renamed: ClassVar = {f"params.{name}": f"{PREFIX}{name}" for name in PARAMS}
 
     version = WholeNumberField(required=False, widget=forms.HiddenInput)
 

@@ -7,8 +7,8 @@ from scheduler.simulator.inputs.files import Row
 from scheduler.simulator.inputs.trace import COLUMNS, TraceJob
 
 _TEXTS = (
-    "user", "group", "gpu_type", "work_unit", "profile", "method", "model", "after", "after_ended", "array",
-    "topology", "topology_level", "goal", "status", "pred_source",
+    "user", "group", "gpu_type", "work_unit", "profile", "method", "model", "recipe", "after", "after_ended",
+    "array", "topology", "topology_level", "goal", "status", "pred_source",
 )  # fmt: skip
 _COUNTS = ("nodes", "min_gpus", "max_gpus", "batch_size", "priority", "array_limit")
 _NUMBERS = (

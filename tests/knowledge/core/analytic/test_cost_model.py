@@ -16,6 +16,7 @@ from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import columns
 from knowledge.core.domain.types import Config
 from tests.knowledge.conftest import CATALOGUE
+from trainer.recipes import DEFAULT_RECIPE, RECIPES, Cost
 
 LLAMA = Config(
     model_name="meta-llama/Llama-3.1-8B",
@@ -274,3 +275,19 @@ def test_our_trainer_computes_float32_in_full_and_others_may_use_tf32() -> None:
     c = columns([other, ours, replace(ours, precision="bfloat16"), slot], CATALOGUE)
     assert c.peak[:3] == pytest.approx([494.7e12, 67e12, 989.4e12])
     assert c.peak[3] == columns([replace(other, gpu_model="cpu")], CATALOGUE).peak[0]
+
+
+def test_a_recipe_of_pairs_costs_twice_the_rows_and_one_more_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = replace(DEFAULT_RECIPE, name="pairs", cost=Cost(sequences=2, forwards=1.0))
+    monkeypatch.setitem(RECIPES, "pairs", pairs)
+    one, two, paired = (
+        columns([config], CATALOGUE)
+        for config in (
+            LLAMA,
+            replace(LLAMA, per_device_batch_size=2 * LLAMA.per_device_batch_size),
+            replace(LLAMA, recipe="pairs"),
+        )
+    )
+    assert cost_model.memory(paired).total == pytest.approx(cost_model.memory(two).total)
+    assert paired.micro_tokens == pytest.approx(2 * one.micro_tokens)
+    assert cost_model.flops_per_token(paired)[0] > 1.2 * cost_model.flops_per_token(one)[0]

@@ -9,7 +9,7 @@ import pytest
 from knowledge.core.domain.config_space import refused
 from knowledge.core.domain.types import Config
 from tests.knowledge.conftest import CATALOGUE
-from trainer.recipes import SFT, SHARDING_RULE, ParamError
+from trainer.recipes import DEFAULT_RECIPE, SHARDING_RULE, ParamError
 
 
 def config(gpus: int, sharding: str | None) -> Config:
@@ -30,14 +30,14 @@ def config(gpus: int, sharding: str | None) -> Config:
 def test_gpus_that_share_a_model_in_this_way(gpus: int, sharding: str | None) -> None:
     assert refused(config(gpus, sharding), CATALOGUE) is None
     if sharding != "hybrid":  # known from past executions; nobody may ask for it
-        SFT.clean({"number_gpus": gpus, "sharding": sharding})
+        DEFAULT_RECIPE.clean({"number_gpus": gpus, "sharding": sharding})
 
 
 @pytest.mark.parametrize(("gpus", "sharding"), [(1, "ddp"), (1, "fsdp"), (2, "none"), (1, "hybrid")])
 def test_gpus_that_cannot_share_a_model_in_this_way(gpus: int, sharding: str) -> None:
     assert refused(config(gpus, sharding), CATALOGUE) == f"The sharding {SHARDING_RULE}."
     with pytest.raises(ParamError, match="sharding"):
-        SFT.clean({"number_gpus": gpus, "sharding": sharding})
+        DEFAULT_RECIPE.clean({"number_gpus": gpus, "sharding": sharding})
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.knowledge.reading.failures.cases import CASES, STEPS, raised
 from tests.knowledge.reading.failures.ends_and_places import ENDS, PLACES
 from tests.knowledge.reading.failures.further_cases import FURTHER
 from tests.knowledge.reading.failures.likely_cases import FORMS, LIKELY, LOOSE
-from trainer.recipes import RECIPES
+from trainer.recipes import DEFAULT_RECIPE
 
 
 def explained(log: str, outcome: str = "", reason: str = "", **values: Any) -> Explanation:
@@ -140,7 +140,7 @@ def test_a_loss_that_became_a_number_again_is_no_cause() -> None:
 def test_less_memory_is_asked_for_step_by_step(values: dict[str, Any], changes: dict[str, Any]) -> None:
     found = explained("", "oom", **values)
     assert found.changes == changes
-    RECIPES["sft"].clean(dict(found.changes))
+    DEFAULT_RECIPE.clean(dict(found.changes))
 
 
 def test_a_fixed_accumulation_keeps_the_effective_batch() -> None:
@@ -148,7 +148,7 @@ def test_a_fixed_accumulation_keeps_the_effective_batch() -> None:
     facts = FailureFacts(outcome="oom", values={**fixed, "per_device_batch_size": 6}, fixed=fixed)
     changes = explain_failure([], facts).changes
     assert changes == {"per_device_batch_size": 3, "gradient_accumulation_steps": 4}
-    RECIPES["sft"].clean({**fixed, **changes})
+    DEFAULT_RECIPE.clean({**fixed, **changes})
 
 
 def test_other_remedies_change_what_causes_the_failure() -> None:

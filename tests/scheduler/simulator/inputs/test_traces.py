@@ -265,7 +265,8 @@ def test_a_job_that_requires_one_numa_node_waits_for_it() -> None:
 
 def test_our_own_schema_survives_writing_and_reading(tmp_path: Path) -> None:
     [job] = load_trace(write(tmp_path, *EXAMPLES["openb"])).jobs
-    cells = ["" if getattr(job, name) is None else getattr(job, name) for name in COLUMNS]
+    values = (getattr(job, name) for name in COLUMNS.values())
+    cells = ["" if value is None else value for value in values]
     files.write_rows(tmp_path / "own.csv.gz", COLUMNS, [cells])
     assert load_trace(tmp_path / "own.csv.gz").jobs == (job,)
 

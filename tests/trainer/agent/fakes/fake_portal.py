@@ -105,7 +105,7 @@ class FakePortal:
             claim=claim,
             fence=fence,
             recipe="sft",
-            entry="trainer.train.sft",
+            entry="trainer.train.entries.sft",
             model=model,
             params={"mode": mode},
             gpus=gpus,

@@ -13,7 +13,7 @@ import pytest
 
 from tests.trainer.runs import Run
 from tests.trainer.train.base.architectures import SIZES, built, save
-from trainer.recipes import SFT
+from trainer.recipes import DEFAULT_RECIPE
 
 pytestmark = pytest.mark.torch
 ENCODERS = ("bert", "electra")
@@ -81,7 +81,7 @@ def test_what_is_adapted_is_what_was_meant_and_peft_reads_it_again(tmp_path: Pat
     from trainer.train.base.adapters import targets, with_adapter
 
     tokens = torch.arange(3, 19)[None]
-    for name, placement in itertools.product(MIXTURES, SFT.params["target_modules"].choices):
+    for name, placement in itertools.product(MIXTURES, DEFAULT_RECIPE.params["target_modules"].choices):
         order = _order_of_adapter(placement)
         meant = set(targets(built(name), None, placement))
         adapted = with_adapter(built(name), order, None)
@@ -136,7 +136,7 @@ def test_predictions_count_the_adapters_that_are_trained():
     ):
         model = built(name)
         described = model_from_config(model.config.to_json_string(use_diff=False), name)
-        for placement in SFT.params["target_modules"].choices:
+        for placement in DEFAULT_RECIPE.params["target_modules"].choices:
             adapted = targets(model, _probe(model), placement)
             layers = [model.get_submodule(layer) for layer in adapted]
             counted = sum(layer.in_features + layer.out_features for layer in layers)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from trainer.protocol import ReportKind
-from trainer.recipes import SFT
+from trainer.recipes.common import LOOP_CONSTANTS
 from trainer.train import checkpoint_state, output
 from trainer.train.base.attention import choose_plans
 from trainer.train.base.models import Loaded, load, locate
@@ -24,10 +25,16 @@ from trainer.train.plan import StepPlan
 from trainer.train.settings import TrainingSpec
 
 
-def train(order: TrainingSpec, measured: RunFigures, stop: StopRequest, started: float) -> None:
+def train(
+    order: TrainingSpec,
+    measured: RunFigures,
+    stop: StopRequest,
+    started: float,
+    loss_of: Callable[[Any], TokenLoss] = TokenLoss,
+) -> None:
     """Fill RUN_DIR/output and the figures.
 
-    started: time.monotonic() of the process's start.
+    started: time.monotonic() of the process's start. loss_of: a model's loss.
     Raises TrainError with a reason for the user, Stopped after saving a checkpoint on request,
     and any error of torch; `errors.is_out_of_memory` tells when memory ran out.
     """
@@ -38,7 +45,7 @@ def train(order: TrainingSpec, measured: RunFigures, stop: StopRequest, started:
         measured.software = output.software()
         measured.memory_capacity_bytes = capacity_bytes(world.device)
         try:
-            loop, base, data = _prepare(order, world, source, journal, measured, stop)
+            loop, base, data = _prepare(order, world, source, journal, measured, stop, loss_of)
             measured.startup_s = time.monotonic() - started
             _report_start(loop, base, data)
             loop.run()
@@ -50,10 +57,16 @@ def train(order: TrainingSpec, measured: RunFigures, stop: StopRequest, started:
 
 
 def _prepare(
-    order: TrainingSpec, world: World, source: str, journal: Journal, measured: RunFigures, stop: StopRequest
+    order: TrainingSpec,
+    world: World,
+    source: str,
+    journal: Journal,
+    measured: RunFigures,
+    stop: StopRequest,
+    loss_of: Callable[[Any], TokenLoss],
 ) -> tuple[Loop, Loaded, Data]:
     """Model, data and optimiser, where a checkpoint left them if there is one."""
-    settings, constants = order.settings, SFT.constants
+    settings, constants = order.settings, LOOP_CONSTANTS
     journal.say(f"loading {order.spec.model}")  # the last line where a hub never answers
     base = load(order, world, source)
     model, tokenizer = base.model, base.tokenizer
@@ -74,7 +87,7 @@ def _prepare(
     )
     choose_plans(order, plan)
     model.train()
-    loss = TokenLoss(model)
+    loss = loss_of(model)
     loop = Loop(
         order=order,
         world=world,
@@ -125,7 +138,7 @@ def _identity(order: TrainingSpec, plan: StepPlan, data: Data) -> dict[str, Any]
     """
     return {
         "model": order.spec.model,
-        **order.settings.identity,
+        **order.recipe.identity(order.settings),
         "rows": len(plan.lengths),
         "batch": plan.batch,
         "steps": plan.steps,

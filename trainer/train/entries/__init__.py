@@ -1,0 +1,1 @@
+"""What a recipe's `entry` names: a module each, with `train`."""
