@@ -20,7 +20,7 @@ from celery.signals import setup_logging
 
 app = Celery("foretune")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["scheduler", "knowledge"])
+app.autodiscover_tasks(["scheduler", "knowledge", "portal.events", "portal.notices"])
 
 
 @setup_logging.connect

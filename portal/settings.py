@@ -65,6 +65,7 @@ INSTALLED_APPS = [
     "csp",
     "portal",
     "portal.accounts",
+    "portal.events",
     "portal.web",
     "knowledge",
     "scheduler",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from portal.accounts.admin import ReadOnly
+from portal.events.models import Event
 from scheduler import models
 from scheduler.admin_policy import PolicyChoiceAdmin
 
@@ -40,11 +41,12 @@ class AllocationAdmin(ReadOnly):
     list_display = ("gpu_id", "claim_id", "allocated_at", "released_at")
 
 
-@admin.register(models.JobEvent)
-class JobEventAdmin(ReadOnly):
-    list_display = ("job_id", "number", "kind", "old", "new", "reason", "at")
-    list_filter = ("kind",)
-    search_fields = ("job__id",)
+@admin.register(Event)
+class EventAdmin(ReadOnly):
+    list_display = ("position", "type", "subject", "number", "reason", "actor", "at")
+    list_filter = ("type",)
+    list_select_related = ("actor",)
+    search_fields = ("subject",)
 
 
 @admin.register(models.Checkpoint)
@@ -79,13 +81,6 @@ class GpuAdmin(ReadOnly):
     list_display = ("node", "index", "model", "memory_bytes", "util")
     list_filter = ("model",)
     list_select_related = ("node",)
-
-
-@admin.register(models.NodeEvent)
-class NodeEventAdmin(ReadOnly):
-    list_display = ("node", "kind", "reason", "actor", "at")
-    list_filter = ("kind",)
-    list_select_related = ("node", "actor")
 
 
 @admin.register(models.NodeSpeedTest)

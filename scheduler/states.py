@@ -42,35 +42,6 @@ def is_preempting(state: str, stop_for: str) -> bool:
     return state == JobState.STOPPING and stop_for == StopFor.PREEMPT
 
 
-class JobEventKind(StrEnum):
-    """Kinds of events of a job."""
-
-    SUBMITTED = "submitted"
-    STATE = "state"  # a move of its state; all others leave it as it is
-    CHANGED = "changed"  # by a person, in place
-    HELD = "held"
-    RELEASED = "released"
-    MOVED_TO_FRONT = "moved to the front"
-    MOVED_BACK = "moved back"
-    HANDED_OVER = "handed_over"
-    CANCEL_TOO_LATE = "cancel_too_late"
-    RESERVED = "reserved"  # GPUs are kept for it
-    RESERVATION_OVER = "reservation_over"
-    CHECKPOINT = "checkpoint"
-    CHECKPOINT_LOST = "checkpoint_lost"  # one that cannot be used, and is not offered again
-    FILES_DELETED = "files_deleted"  # by a person, after its end
-    METRIC_LEFT_OUT = "metric_left_out"
-    WARNING = "warning"
-    WARNING_OVER = "warning_over"
-
-
-# Acts of people on a waiting job that change when it starts.
-BY_HAND = frozenset({
-    JobEventKind.CHANGED, JobEventKind.HELD, JobEventKind.RELEASED, JobEventKind.MOVED_TO_FRONT,
-    JobEventKind.MOVED_BACK,
-})  # fmt: skip
-
-
 class FailureCode(StrEnum):
     """The scheduler's own reasons to end a job; other causes are read from its log."""
 
@@ -136,33 +107,6 @@ class NodeState(StrEnum):
     DRAINED = "drained"
     LOST = "lost"
     BLOCKED = "blocked"
-
-
-class NodeEventKind(StrEnum):
-    """Kinds of events of a node."""
-
-    ENROLLED = "enrolled"
-    JOINED = "joined"  # its first sync
-    LOST = "lost"
-    BACK = "back"
-    BLOCKED = "blocked"
-    DECLINED = "declined"  # a start
-    IMPLAUSIBLE = "implausible"  # a report that cannot be
-    DRAIN = "drain"
-    RESUME = "resume"
-    DRAINED = "drained"
-    PRICE = "price"
-    KIND = "kind"
-    WITHDRAWN = "withdrawn"  # its provider said that it takes it back
-    KEPT = "kept"  # and then that it does not
-    GPUS = "gpus"  # others of them are in place, or one is another node's now
-    REMOVED = "removed"
-
-
-# Their reasons name jobs, folders or addresses that only administrators may know of.
-PRIVATE_NODE_EVENTS = frozenset({
-    NodeEventKind.ENROLLED, NodeEventKind.DECLINED, NodeEventKind.BLOCKED, NodeEventKind.IMPLAUSIBLE,
-})  # fmt: skip
 
 
 class Block(StrEnum):

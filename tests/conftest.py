@@ -18,6 +18,7 @@ from django.db.models.signals import post_migrate
 from knowledge.catalogue import portal_catalogue
 from tests.harness.databases import empty_by_deletion, mark_databases
 from tests.harness.environment import FREE
+from tests.harness.event_schemas import compare_all
 from tests.harness.servers import NotInstalled, Postgres
 
 
@@ -31,6 +32,7 @@ def pytest_configure() -> None:
     # After each test that commits Django would write its permissions anew, which nothing here reads.
     post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
     empty_by_deletion()
+    compare_all()
     # A busy machine is no fault of a test.
     hypothesis.settings.register_profile(
         "untimed",

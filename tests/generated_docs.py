@@ -6,10 +6,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable
+from itertools import starmap
 from pathlib import Path
 
+import django
+
+from portal.events.types import TYPES, EventType, Meaning
 from scheduler.core.job_terms import JOB_TERMS, JobTerm, Kind
 from scheduler.core.types import Policy
 from scheduler.simulator.baselines import SIMULATED
@@ -18,6 +23,7 @@ from trainer.step_metrics import STEP_METRICS, StepMetric
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 API, SCHEDULING, TRAINING = DOCS / "api.md", DOCS / "scheduling.md", DOCS / "training.md"
+EVENTS = DOCS / "events.md"
 
 
 def with_policies(page: str) -> str:
@@ -47,6 +53,24 @@ def with_constants(page: str) -> str:
     """The page with one row for each constant of the recipe in its table."""
     rows = ((f"`{name}`", f"`{one.value}`", one.help) for name, one in DEFAULT_RECIPE.constants.items())
     return _with_table(page, ("constant", "value", "what it is"), rows)
+
+
+def with_event_types(page: str) -> str:
+    """The page with one row for each type of event in its table."""
+    return _with_table(page, ("type", "what happened", "data", ""), starmap(_event_type, TYPES.items()))
+
+
+def with_channels(page: str) -> str:
+    """The page with one row for each channel of notices in its table."""
+    from portal.notices.table import CHANNELS  # needs Django
+
+    rows = ((f"`{name}`", channel.description) for name, channel in CHANNELS.items())
+    return _with_table(page, ("channel", "what it does"), rows)
+
+
+def with_events(page: str) -> str:
+    """The page of events with all of its tables."""
+    return with_channels(with_event_types(page))
 
 
 def with_tables(page: str) -> str:
@@ -89,6 +113,12 @@ def _metric(metric: StepMetric) -> list[str]:
     return [f"`{metric.name}`", f"`{metric.public_name}`", metric.unit, f"{metric.label}: {metric.help}"]
 
 
+def _event_type(type: EventType, meaning: Meaning) -> list[str]:
+    data = ", ".join(f"`{name}`" for name in meaning.data) or ("by name" if meaning.others else "")
+    marks = [mark for mark, holds in (("by hand", meaning.by_hand), ("private", meaning.private)) if holds]
+    return [f"`{type}`", meaning.text, data, ", ".join(marks)]
+
+
 def _param(name: str, param: Param) -> list[str]:
     default = "" if param.default is None else f"`{json.dumps(param.default)}`".replace('"', "")
     if param.choices:
@@ -100,8 +130,12 @@ def _param(name: str, param: Param) -> list[str]:
     return [f"`{name}`", param.binds, default, values, param.help]
 
 
-GENERATED = {API: with_terms, SCHEDULING: with_policies, TRAINING: with_tables}
+GENERATED = {
+    API: with_terms, SCHEDULING: with_policies, TRAINING: with_tables, EVENTS: with_events
+}  # fmt: skip
 
 if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+    django.setup()
     for page, written in GENERATED.items():
         page.write_text(written(page.read_text()))

@@ -19,7 +19,7 @@ DRAWN = "\n".join(re.findall(r"```mermaid\n(.*?)```", PAGE, re.DOTALL))
 def models() -> list[type[Model]]:
     return [
         model
-        for app in ("accounts", "knowledge", "scheduler")
+        for app in ("accounts", "events", "knowledge", "scheduler")
         for model in apps.get_app_config(app).get_models()
     ]
 

@@ -45,6 +45,7 @@ def test_there_is_a_checklist_for_each_usual_change() -> None:
         "A page: 5 files",
         "An executor: 2 files",
         "A step metric: 4 files",
+        "A channel of notices: 4 files",
     ]
 
 

@@ -16,7 +16,11 @@ from knowledge.core.domain.types import Config, Interval, Option, Source
 from knowledge.models import Execution
 from knowledge.services import row_values
 from portal.accounts.models import AuditEntry, User
-from scheduler.models import Allocation, Attempt, Claim, DatasetFile, Gpu, Job, JobEvent, Node
+from portal.events.models import Event
+from portal.events.services import give_positions
+from portal.events.types import EventType
+from scheduler.models import Allocation, Attempt, Claim, DatasetFile, Gpu, Job, Node
+from scheduler.services.jobs.transitions import ARRIVALS
 from scheduler.states import JobState, NodeState
 
 GPUS_A_NODE = 4
@@ -43,7 +47,9 @@ def fill(*, jobs: int, nodes: int, executions: int, people: int, now: datetime, 
     rows = [_job(rng, number, owners, files, promises, now, jobs) for number in range(jobs)]
     _insert(Job, rows)
     _insert(AuditEntry, (_act(rng, number, now) for number in range(jobs)))
-    _insert(JobEvent, (event for job in rows for event in _events(job)))
+    _insert(Event, (event for job in rows for event in _events(job)))
+    while give_positions():
+        pass
     attempts = [_attempt(rng, job) for job in rows if job.first_started_at]
     _insert(Attempt, attempts)
     held = [
@@ -127,9 +133,10 @@ def _act(rng: random.Random, number: int, now: datetime) -> AuditEntry:
     )
 
 
-def _events(job: Job) -> Iterator[JobEvent]:
-    yield JobEvent(job=job, number=1, kind="submitted", new="queued", at=job.submitted_at)
-    yield JobEvent(job=job, number=2, kind="state", old="queued", new=job.state, at=job.state_since)
+def _events(job: Job) -> Iterator[Event]:
+    submitted, last = EventType.JOB_SUBMITTED, ARRIVALS.get(JobState(job.state), EventType.JOB_RETRYING)
+    yield Event(subject=job.pk, number=1, type=submitted, new="queued", at=job.submitted_at)
+    yield Event(subject=job.pk, number=2, type=last, old="queued", new=job.state, at=job.state_since)
 
 
 def _attempt(rng: random.Random, job: Job) -> Attempt:

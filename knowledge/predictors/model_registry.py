@@ -18,6 +18,9 @@ from knowledge.models import PredictorVersion, Promotion
 from knowledge.predictors import loaded_predictor
 from portal.accounts.models import User
 from portal.accounts.services import audit
+from portal.events.models import Event
+from portal.events.services import record
+from portal.events.types import EventType, subject
 
 log = logging.getLogger(__name__)
 KEPT_FILES = 5
@@ -42,6 +45,20 @@ def promote(version: PredictorVersion, *, now: datetime, by: User | None = None)
     _activate(version)
     version.promoted_at = now
     version.save(update_fields=["promoted_at"])
+    record(
+        [
+            Event(
+                subject=subject("predictor", version.number),
+                type=EventType.PREDICTOR_PROMOTED,
+                actor=by,
+                at=now,
+            )
+        ]
+    )
+
+
+def _note(version: PredictorVersion, type: EventType, actor: User | None, now: datetime, **data: int) -> None:
+    record([Event(subject=subject("predictor", version.number), type=type, data=data, actor=actor, at=now)])
 
 
 def _activate(version: PredictorVersion) -> None:
@@ -89,6 +106,7 @@ def roll_back(*, actor: User, now: datetime, seen: int | None = None) -> Predict
     _require_usable(version)
     Promotion.objects.filter(pk=undone.pk).update(undone_at=now)
     _activate(version)
+    _note(version, EventType.PREDICTOR_ROLLED_BACK, actor, now, undone=undone.version.number)
     data = {"from": undone.version.number}
     audit(
         action="predictor rolled back", actor=actor, target=f"predictor {version.number}", data=data, now=now

@@ -35,7 +35,7 @@ class Role(models.TextChoices):
 class User(AbstractUser):
     """A person; administrators are `is_staff`.
 
-    `seen_at`: when they last looked at the start page.
+    `seen_at`: when they last looked at the start page; `seen_position`: how far the events had come then.
 
     `lockouts`: how often they were locked out; a session remembers it, so that none outlasts a lock-out.
     `successor`: who gets their jobs while they are locked out; null: the jobs are cancelled. `time_zone`: in
@@ -44,6 +44,7 @@ class User(AbstractUser):
     """
 
     seen_at = models.DateTimeField(null=True, blank=True, editable=False)
+    seen_position = models.BigIntegerField(default=0, db_default=0, editable=False)
     lockouts = models.PositiveIntegerField(default=0, db_default=0, editable=False)
     successor = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, editable=False, related_name="+"

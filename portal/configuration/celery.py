@@ -43,6 +43,8 @@ def beat_schedule(
     """
     return {
         "tick": _every(tick_every_s, "scheduler.tasks.tick", "control"),
+        "positions": _every(tick_every_s, "portal.events.tasks.give_positions", "control"),
+        "tell": _every(15.0, "portal.notices.tasks.tell", "work"),
         "sweep": _every(sweep_every_s, "scheduler.tasks.sweep", "control"),
         "refresh options": _every(5.0, "scheduler.tasks.refresh_options", "work"),
         "forecast starts": _every(15.0, "scheduler.tasks.forecast_starts", "predict"),

@@ -15,14 +15,13 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from portal import disk, turns
+from portal import disk, hints, turns
 from portal.accounts import time_zones
 from portal.http.error_pages import answer
 from portal.limits.guesses import network_of
 from portal.logs import request_id
 from portal.serving import queued
 from portal.serving.refusals import PROGRAM_PATHS
-from scheduler import hints
 
 log = logging.getLogger("portal.requests")
 _USABLE = re.compile(r"[\w-]{1,64}\Z", re.ASCII)

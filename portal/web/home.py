@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET
 from knowledge.selectors import drift_alarm
 from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
-from portal.accounts.visits import away_since
+from portal.accounts.visits import last_visit
 from portal.clock import database_now
 from portal.disk import disk
 from portal.web.common.partials import fragment, is_fragment
@@ -35,16 +35,16 @@ SHOWN_JOBS, SHOWN_NEWS = 8, 6
 def home(request: PageRequest) -> HttpResponse:
     if is_fragment(request):
         return fragment(request, "home/now.html", _now(request.user))
-    since = away_since(user=request.user, session=request.session, now=database_now())
-    context = {**_now(request.user), "since": since}
+    away = last_visit(user=request.user, session=request.session, now=database_now())
+    context = {**_now(request.user), "since": away and away.since}
     if request.user.is_admin:
         now = disk()
         # Of a full one everybody is told, on every page.
         context |= {"drift": drift_alarm(), "scarce_disk": "" if now.is_full else now.trouble}
-    if since:
+    if away:
         context |= {
-            "job_news": job_news(request.user, since)[:SHOWN_NEWS],
-            "node_news": node_news(since)[:SHOWN_NEWS],
+            "job_news": job_news(request.user, after=away.position, limit=SHOWN_NEWS),
+            "node_news": node_news(after=away.position, limit=SHOWN_NEWS),
         }
     return render(request, "home/page.html", context)
 

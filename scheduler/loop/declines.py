@@ -13,8 +13,10 @@ from datetime import UTC, datetime, timedelta
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
 
-from scheduler.models import Claim, Job, NodeEvent
-from scheduler.states import NodeEventKind, Outcome
+from portal.events.models import Event
+from portal.events.types import EventType
+from scheduler.models import Claim, Job
+from scheduler.states import Outcome
 
 LONGEST = 3  # times as long as a node is blocked
 NAMED = 3  # nodes
@@ -74,8 +76,8 @@ def _declines(jobs: QuerySet[Job]) -> Iterable[tuple[str, Sequence[_Decline]]]:
         attempt__fence__gt=OuterRef("attempt__fence"),
         started=True,
     )
-    resumed_since = NodeEvent.objects.filter(
-        node=OuterRef("node"), kind=NodeEventKind.RESUME, at__gt=OuterRef("attempt__ended_at")
+    resumed_since = Event.objects.filter(
+        subject=OuterRef("node"), type=EventType.NODE_RESUMED, at__gt=OuterRef("attempt__ended_at")
     )
     declined = Claim.objects.filter(
         ~Exists(started_since),

@@ -18,8 +18,10 @@ from scheduler.services.files.storage import forget_cut_off
 from scheduler.services.files.uploads import forget_deleted
 from scheduler.services.forecasts.questions import forget_start_questions
 from scheduler.services.idempotency import forget_old_keys
+from scheduler.services.jobs.arrays import note_ended_arrays
 from scheduler.services.jobs.kept_checkpoints import forget_checkpoints, jobs_with_checkpoints
 from scheduler.services.lockouts import release_jobs
+from scheduler.services.quotas import tell_used_hours
 from scheduler.services.simulations.request import ask_again
 from scheduler.services.sync.warnings import warn_of_growing_jobs, warn_of_silent_jobs
 
@@ -32,8 +34,9 @@ def sweep(now: datetime) -> None:
 
     Old are idempotency keys, join tokens that expired a day ago, and what killed processes were taking in or
     out. Simulations that are lost are looked after, the jobs of people who are locked out, and jobs that are
-    silent or need ever more memory. Decisions and questions about starts are forgotten after their time,
-    files of checkpoints once nothing goes on from them. The disk's reserve is made where there is none.
+    silent or need ever more memory. Ends of arrays and GPU-hours that are nearly used up leave events.
+    Decisions and questions about starts are forgotten after their time, files of checkpoints once nothing
+    goes on from them. The disk's reserve is made where there is none.
     """
     disk.keep_reserve()
     ask_again(now=now)
@@ -44,6 +47,8 @@ def sweep(now: datetime) -> None:
     release_jobs(now=now)
     warn_of_silent_jobs(now)
     warn_of_growing_jobs(now)
+    note_ended_arrays(now=now)
+    tell_used_hours(now=now)
     keys = forget_old_keys(now=now)
     tokens = JoinToken.objects.filter(expires_at__lt=now - timedelta(days=1)).delete()[0]
     holds = forget_old_holds(now)

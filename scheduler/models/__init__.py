@@ -4,10 +4,10 @@ from scheduler.models.decision_records import Decision, DecisionJob, OptionSet
 from scheduler.models.decisions import Epoch, IdempotencyKey, PolicyChoice, WebBeat
 from scheduler.models.dependencies import JobDependency
 from scheduler.models.files import DatasetFile, UploadHold
-from scheduler.models.jobs import Allocation, Attempt, Claim, Job, JobEvent
+from scheduler.models.jobs import Allocation, Attempt, Claim, Job
 from scheduler.models.markets.deciding import DeciderTrial, DeciderWeight, MarketDecision, MarketPlan
 from scheduler.models.markets.market import Market, MarketForecast, MarketOrder, MarketSample, SampleSource
-from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent, NodePrice, NodeSpeedTest
+from scheduler.models.nodes import Gpu, JoinToken, Node, NodePrice, NodeSpeedTest
 from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
 from scheduler.models.pending import (
     ChangeSearch,
@@ -44,7 +44,6 @@ __all__ = [
     "Job",
     "JobArray",
     "JobDependency",
-    "JobEvent",
     "JobReading",
     "JoinToken",
     "LogPiece",
@@ -58,7 +57,6 @@ __all__ = [
     "MarketSample",
     "Metric",
     "Node",
-    "NodeEvent",
     "NodePrice",
     "NodeSpeedTest",
     "OptionSet",

@@ -12,13 +12,15 @@ from scheduler.models.ids import new_array_id
 class JobArray(models.Model):
     """The jobs of one request over a list of values.
 
-    limit: how many of them may run at a time; null: any number.
+    limit: how many of them may run at a time; null: any number. ended_at: when the last one was found to have
+    ended.
     """
 
     id = models.CharField(primary_key=True, max_length=40, default=new_array_id, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="job_arrays")
     limit = models.IntegerField(null=True, blank=True)
     submitted_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
 
     PREFIX = "ftarray-"
 

@@ -1,4 +1,4 @@
-"""Jobs, attempts, claims, allocations and the events that tell their story."""
+"""Jobs, attempts, claims and allocations."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from django.utils.functional import cached_property
 
 from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Interval, Option
+from portal.events.models import Event
+from portal.events.selectors import history
 from scheduler.core.measured import Measured
 from scheduler.core.remaining_time import Remaining
 from scheduler.core.types import Topology
@@ -129,6 +131,11 @@ class Job(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("job", args=[self.pk])
+
+    @property
+    def events(self) -> models.QuerySet[Event]:
+        """What happened to it, oldest first."""
+        return history(self.pk)
 
     @property
     def priority_class(self) -> str:
@@ -299,27 +306,3 @@ class Allocation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.claim_id} on {self.gpu_id}"
-
-
-class JobEvent(models.Model):
-    """One change of a job; folding its events gives its row, and they are the outbox."""
-
-    job = models.ForeignKey(Job, models.CASCADE, related_name="events")
-    number = models.IntegerField()
-    kind = models.CharField(max_length=30)  # JobEventKind
-    old = models.CharField(max_length=10, blank=True)
-    new = models.CharField(max_length=10)
-    stop_for = models.CharField(max_length=10, blank=True)
-    fence = models.IntegerField(default=0)
-    reason = models.TextField(blank=True)
-    data = models.JSONField(default=dict)
-    actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True)
-    at = models.DateTimeField()
-    noticed_at = models.DateTimeField(null=True, blank=True)
-
-    class Meta:
-        ordering = ["number"]
-        constraints = [models.UniqueConstraint(fields=["job", "number"], name="one_event_per_number")]
-
-    def __str__(self) -> str:
-        return f"{self.job_id} {self.number}: {self.kind}"

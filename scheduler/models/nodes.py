@@ -11,10 +11,12 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from portal.events.models import Event
+from portal.events.selectors import history
 from scheduler.core.market.types import NodeTerms
 from scheduler.core.types import GpuSite
 from scheduler.models.ids import new_node_id
-from scheduler.states import PRIVATE_NODE_EVENTS, REMOVABLE, Block, NodeState
+from scheduler.states import REMOVABLE, Block, NodeState
 
 
 class PresentNodes(models.Manager["Node"]):
@@ -107,6 +109,11 @@ class Node(models.Model):
                 name="removed_node_gets_no_work",
             ),
         ]
+
+    @property
+    def events(self) -> models.QuerySet[Event]:
+        """What happened to it, oldest first."""
+        return history(self.pk)
 
     @property
     def public_reason(self) -> str:
@@ -225,27 +232,6 @@ class NodeSpeedTest(models.Model):
     def startup_s(self) -> float | None:
         """Start-up seconds, which the first of its trainings has for all."""
         return next((run.startup_s for run in self.executions.all() if run.startup_s), None)
-
-
-class NodeEvent(models.Model):
-    """An event of a node: a join, loss, block or drain, with author and reason."""
-
-    node = models.ForeignKey(Node, models.CASCADE, related_name="events")
-    kind = models.CharField(max_length=30)
-    reason = models.CharField(max_length=500, blank=True)
-    actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True)
-    at = models.DateTimeField()
-
-    class Meta:
-        ordering = ["-id"]
-
-    def __str__(self) -> str:
-        return f"{self.node_id} {self.kind}"
-
-    @property
-    def is_private(self) -> bool:
-        """Whether its reason is for administrators alone."""
-        return self.kind in PRIVATE_NODE_EVENTS
 
 
 class JoinToken(models.Model):

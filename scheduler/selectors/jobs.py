@@ -13,6 +13,8 @@ from django.db.models import Count, Exists, FilteredRelation, OuterRef, Prefetch
 
 from portal.accounts.models import User
 from portal.accounts.teams import is_lead
+from portal.events.models import Event
+from portal.events.types import MOVES
 from scheduler.errors import NotFound
 from scheduler.models import (
     Allocation,
@@ -22,13 +24,12 @@ from scheduler.models import (
     Job,
     JobArray,
     JobDependency,
-    JobEvent,
     LogPiece,
     Metric,
 )
 from scheduler.models.ids import JOB_ID
 from scheduler.selectors.silence import with_nodes_heard
-from scheduler.states import TERMINAL, JobEventKind, JobState, StopFor, is_preempting, public_state
+from scheduler.states import TERMINAL, JobState, StopFor, is_preempting, public_state
 from trainer.protocol import Phase
 
 SHOWN_LOG = 16_000  # characters of a log's end
@@ -223,17 +224,17 @@ def array_values(array: JobArray, jobs: Collection[str]) -> dict[str, dict[str, 
     }
 
 
-def events(job: Job) -> QuerySet[JobEvent]:
+def events(job: Job) -> QuerySet[Event]:
     """The job's events, oldest first."""
-    return JobEvent.objects.filter(job=job).select_related("actor").order_by("number")
+    return job.events.select_related("actor").order_by("number")
 
 
-def cancellation(job: Job) -> JobEvent | None:
+def cancellation(job: Job) -> Event | None:
     """The event that cancelled a job, or that asked to stop it for this."""
     if job.state != JobState.CANCELLED:
         return None
     cancelling = Q(new=JobState.CANCELLED) | Q(stop_for=StopFor.CANCEL)
-    return events(job).filter(cancelling, kind=JobEventKind.STATE).first()
+    return events(job).filter(cancelling, type__in=MOVES).first()
 
 
 def metrics(job: Job) -> QuerySet[Metric]:

@@ -8,8 +8,9 @@ from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Sub
 from django.db.models.functions import Coalesce
 
 from portal.accounts.services import digest_of
+from portal.events.models import Event
 from scheduler.errors import NotFound
-from scheduler.models import Allocation, Claim, Gpu, JoinToken, Node, NodeEvent, NodeSpeedTest
+from scheduler.models import Allocation, Claim, Gpu, JoinToken, Node, NodeSpeedTest
 from scheduler.selectors.silence import SILENT, silent_nodes
 
 
@@ -86,9 +87,9 @@ def may_join(token: str, now: datetime) -> bool:
     return JoinToken.objects.filter(token_hash=digest_of(token), expires_at__gt=now, uses_left__gt=0).exists()
 
 
-def node_events(node: Node) -> QuerySet[NodeEvent]:
+def node_events(node: Node) -> QuerySet[Event]:
     """A node's history, newest first."""
-    return NodeEvent.objects.filter(node=node).select_related("actor").order_by("-id")
+    return node.events.select_related("actor").order_by("-id")
 
 
 def live_claims(node: Node) -> QuerySet[Claim]:

@@ -76,14 +76,24 @@ def limits_in_force(people: Collection[int], now: datetime) -> Limits:
     It takes two queries, and a third where GPU-hours are limited.
     """
     quotas = TeamQuota.objects.filter(until__isnull=True).order_by("team_id", "gpu_model")
-    rows = {row.user_id: row for row in PersonLimit.objects.filter(Q(user__in=people) | Q(user__isnull=True))}
-    limits = {person: row for person in sorted(people) if (row := rows.get(person) or rows.get(None))}
-    by_hours = [person for person, row in limits.items() if row.gpu_hours_month is not None]
-    used = used_this_month(by_hours, now)
+    limits = _limits_of(people)
+    used = used_this_month([one for one, row in limits.items() if row.gpu_hours_month is not None], now)
     return Limits(
         quotas=tuple(_quota(row) for row in quotas),
         users=tuple(_limit(person, row, used.get(person, 0.0)) for person, row in limits.items()),
     )
+
+
+def hours_limits(people: Collection[int]) -> dict[int, PersonLimit]:
+    """The limits of those of the people whose GPU-hours of a month are limited."""
+    limits = _limits_of(people).items()
+    return {person: row for person, row in limits if row.gpu_hours_month is not None}
+
+
+def _limits_of(people: Collection[int]) -> dict[int, PersonLimit]:
+    """Each person's own limits, else those of everybody."""
+    rows = {row.user_id: row for row in PersonLimit.objects.filter(Q(user__in=people) | Q(user__isnull=True))}
+    return {person: row for person in sorted(people) if (row := rows.get(person) or rows.get(None))}
 
 
 def used_this_month(people: Iterable[int], now: datetime) -> dict[int, float]:

@@ -12,6 +12,7 @@ from knowledge.models import CatalogEntry
 from portal.accounts.errors import NotAllowed
 from portal.accounts.models import Team, User
 from portal.accounts.services import audit
+from portal.events.types import EventType
 from scheduler import hints
 from scheduler.errors import Conflict, NotFound
 from scheduler.models import Claim, DatasetFile, Gpu, Job, Node
@@ -20,7 +21,7 @@ from scheduler.selectors.files import deletable_files, jobs_that_need
 from scheduler.selectors.jobs import visible_jobs
 from scheduler.services.files.uploads import remove_content
 from scheduler.services.nodes.events import note_node
-from scheduler.states import REMOVABLE, TERMINAL, NodeEventKind
+from scheduler.states import REMOVABLE, TERMINAL
 from trainer.protocol import RANDOM_MODEL
 
 NAMED = 5  # jobs that stand in the way of a deletion
@@ -44,7 +45,7 @@ def remove_node(*, node: Node, actor: User, now: datetime) -> None:
         raise Conflict("A job still has GPUs of this node; wait for its end or cancel it first.")
     # No digest looks like this, so no token is ever the one of this node again.
     Node.objects.filter(pk=node.pk).update(removed_at=now, token_hash=f"removed {node.pk}", state_by=actor)
-    note_node(node=node, kind=NodeEventKind.REMOVED, now=now, actor=actor)
+    note_node(node=node, event=EventType.NODE_REMOVED, now=now, actor=actor)
     audit(action="node removed", actor=actor, target=node.pk, data={"name": node.name}, now=now)
     hints.refresh_options()
 

@@ -15,13 +15,14 @@ from django.db.models import Case, QuerySet, When
 from portal.accounts import people
 from portal.accounts.models import User
 from portal.accounts.services import audit, revoke_tokens
+from portal.events.types import EventType
 from scheduler.errors import IllegalTransition, StaleJob
 from scheduler.models import Job, JoinToken
 from scheduler.selectors.cluster.calibrations import open_calibrations
 from scheduler.services.calibration.request import cancel_calibration
 from scheduler.services.jobs.transitions import locked, note_job
 from scheduler.services.jobs.verbs import cancel_job
-from scheduler.states import LIVE, TERMINAL, JobEventKind, StopFor
+from scheduler.states import LIVE, TERMINAL, StopFor
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ def _hand_over(job: Job, successor: User, actor: User | None, now: datetime) -> 
     reason = "Handed over because its owner's account was deactivated."
     note_job(
         job=locked(job.pk),
-        kind=JobEventKind.HANDED_OVER,
+        event=EventType.JOB_HANDED_OVER,
         now=now,
         reason=reason,
         actor=actor,

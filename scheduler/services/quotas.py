@@ -19,14 +19,19 @@ from knowledge.core.domain.catalogue import UnknownGpu
 from portal.accounts.models import Team, User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
+from portal.events.models import Event
+from portal.events.services import record
+from portal.events.types import EVERYBODY, EventType, subject
 from scheduler import hints
 from scheduler.core.job_terms import MOST_RUN_S
 from scheduler.core.limits import ALL_MODELS
 from scheduler.errors import BadParameters, Conflict
-from scheduler.models import PendingStart, PersonLimit, TeamQuota
+from scheduler.models import Job, PendingStart, PersonLimit, TeamQuota
 from scheduler.selectors.cluster.inventory import inventory_models
-from scheduler.states import PriorityClass
+from scheduler.selectors.quotas import hours_limits, month_start, used_this_month
+from scheduler.states import LIVE, PriorityClass
 
+MOST_USED = 0.8  # the share of the month's GPU-hours of which people are told
 NAMED = 3  # GPU models that a refusal names
 MOST_GPUS = 1_000_000
 MOST_HOURS = 1e9
@@ -78,6 +83,8 @@ def set_quotas(*, team: Team, quotas: list[QuotaValues], actor: User, now: datet
     if wanted or ended:
         _give_up(PendingStart.objects.all(), "The quota of a team was changed.", now)
     data = {"name": team.name, "quotas": [asdict(values) for values in quotas]}
+    if wanted or ended:
+        _changed(subject("team", team.pk), data, actor, now)
     audit(action="quotas set", actor=actor, target=f"team {team.pk}", data=data, now=now)
     hints.tick()
 
@@ -129,9 +136,33 @@ def set_limit(*, user: User | None, values: LimitValues | None, actor: User, now
     starts = PendingStart.objects.filter(job__owner=user) if user else PendingStart.objects.all()
     _give_up(starts, "Its owner's limits were changed.", now)
     data = asdict(values) if values else {}
+    _changed(subject("user", user.pk) if user else EVERYBODY, {"limits": data or None}, actor, now)
     target = f"user {user.get_username()}" if user else "everybody"
     audit(action="limits set" if values else "limits removed", actor=actor, target=target, data=data, now=now)
     hints.tick()
+
+
+def _changed(of: str, data: Mapping[str, Any], actor: User, now: datetime) -> None:
+    record([Event(subject=of, type=EventType.QUOTA_CHANGED, data=dict(data), actor=actor, at=now)])
+
+
+@transaction.atomic
+def tell_used_hours(*, now: datetime) -> None:
+    """Tell once a month of each person whose jobs have used most of their GPU-hours."""
+    month = month_start(now)
+    running = Job.objects.filter(state__in=LIVE).order_by().values_list("owner", flat=True).distinct()
+    limits = hours_limits(list(running))
+    # One call at a time: the rows are held, and the next one finds the events of this one.
+    list(PersonLimit.objects.select_for_update().filter(pk__in={row.pk for row in limits.values()}))
+    told = Event.objects.filter(type=EventType.BUDGET_80, at__gte=month).values_list("subject", flat=True)
+    used = used_this_month(limits, now)
+    events = []
+    for person, row in limits.items():
+        hours, limit = used.get(person, 0.0) / 3600, row.gpu_hours_month or 0.0
+        if hours >= MOST_USED * limit > 0 and subject("user", person) not in told:
+            data = {"month": f"{month:%Y-%m}", "used_gpu_hours": hours, "limit_gpu_hours": limit}
+            events.append(Event(subject=subject("user", person), type=EventType.BUDGET_80, data=data, at=now))
+    record(events)
 
 
 def _give_up(starts: QuerySet[PendingStart], why: str, now: datetime) -> None:

@@ -18,7 +18,8 @@ from pathlib import Path
 from django.db import connections
 from django.db.models import F
 
-from scheduler.models import Attempt, Claim, Job, JobEvent, Node, NodeEvent
+from portal.events.models import Event
+from scheduler.models import Attempt, Claim, Job, Node
 from scheduler.states import TERMINAL
 from tests.chaos.clients import SHAPES, Crowd, body_of, tidy
 from tests.chaos.cluster import NODES, Cluster, running
@@ -200,7 +201,7 @@ def keep(folder: Path, rows: str, notebook: Notebook, struck: Sequence[Struck]) 
     (folder / "notes.json").write_text(json.dumps(notebook.as_json(), indent=1))
     lines = [f"{one.began:.2f} {one.ended:.2f} {one.kind} ({one.target})\n" for one in struck]
     (folder / "faults.txt").write_text("".join(lines))
-    for model in (Job, JobEvent, Attempt, Claim, Node, NodeEvent):
+    for model in (Job, Attempt, Claim, Node, Event):
         found = list(model.objects.using(rows).order_by("pk").values())
         text = json.dumps(found, indent=1, default=str)
         (folder / f"{model.__name__.lower()}.json").write_text(text)

@@ -156,7 +156,20 @@ TERM = Toy(
     },
     migration="scheduler/migrations/9999_cost_center.py",
 )
-TOYS = [RECIPE, POLICY, EXECUTOR, PAGE, PARAMETER, METRIC, SETTING, TERM]
+CHANNEL = Toy(
+    kind="channel",
+    heading="A channel of notices: 4 files",
+    lines={
+        "portal/notices/table.py": {
+            "from portal.notices.log.channel import LogChannel\n": (
+                "from portal.notices.file.channel import FileChannel\n"
+                "from portal.notices.log.channel import LogChannel\n"
+            ),
+            '    "log": LogChannel(),\n': '    "log": LogChannel(),\n    "file": FileChannel(),\n',
+        }
+    },
+)
+TOYS = [RECIPE, POLICY, EXECUTOR, PAGE, PARAMETER, METRIC, SETTING, TERM, CHANNEL]
 REVIEWED = "tests/portal/access/test_matrix.py::test_every_address_and_method_has_a_reviewed_row"
 
 

@@ -23,7 +23,8 @@ from knowledge.catalogue.portal_catalogue import portal_catalogue
 from portal.accounts.models import AuditEntry, User
 from portal.accounts.services import digest_of
 from portal.clock import database_now
-from scheduler.models import Gpu, JoinToken, Node, NodeEvent
+from portal.events.models import Event
+from scheduler.models import Gpu, JoinToken, Node
 from scheduler.models.ids import new_node_id
 from scheduler.services.nodes.register import create_join_token
 from trainer import protocol_parsing
@@ -180,7 +181,7 @@ class Left:
 
     node: Node
     token: JoinToken
-    of_node: Sequence[Gpu | NodeEvent]
+    of_node: Sequence[Gpu | Event]
     audit: Sequence[AuditEntry]
 
 
@@ -214,7 +215,7 @@ def _rows_of(made: FakeNode, admin: User) -> Left:
         token=JoinToken.objects.get(created_by=admin),
         of_node=[
             *Gpu.objects.filter(node=made.node_id),
-            *NodeEvent.objects.filter(node=made.node_id).order_by("pk"),
+            *Event.objects.filter(subject=made.node_id).order_by("pk"),
         ],
         audit=list(AuditEntry.objects.filter(Q(actor=admin) | Q(target=made.node_id)).order_by("pk")),
     )
@@ -224,13 +225,16 @@ def _copied(left: Left, admin: User, name: str) -> FakeNode:
     now, pk, token = database_now(), new_node_id(), "fnode-" + secrets.token_urlsafe(32)
     made = FakeNode(Client(), pk, token)
     of_admin = {"actor_id": admin.pk, "actor_name": admin.username}
-    of_node = [_copy(row, now, node_id=pk) for row in left.of_node]
+    of_node = [
+        _copy(row, now, **({"subject": pk} if isinstance(row, Event) else {"node_id": pk}))
+        for row in left.of_node
+    ]
     with transaction.atomic():
         lifetime = left.token.expires_at - left.token.created_at
         joining = {"created_by_id": admin.pk, "token_hash": digest_of(secrets.token_urlsafe(24))}
         _copy(left.token, now, **joining, expires_at=now + lifetime).save(force_insert=True)
         _copy(left.node, now, pk=pk, name=name, token_hash=digest_of(token)).save(force_insert=True)
-        for model in (Gpu, NodeEvent):
+        for model in (Gpu, Event):
             model.objects.bulk_create([row for row in of_node if isinstance(row, model)])
         AuditEntry.objects.bulk_create(
             _copy(entry, now, **of_admin) if entry.actor_id else _copy(entry, now, node=name, target=pk)

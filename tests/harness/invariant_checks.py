@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from portal.events.types import MOVES
 from scheduler.states import LIVE, TERMINAL, TRANSITIONS
 
 
@@ -28,7 +29,7 @@ def _pairs() -> str:
     return ", ".join(pairs)
 
 
-FINAL, HOLDING = _words(TERMINAL), _words(LIVE)
+FINAL, HOLDING, MOVED = _words(TERMINAL), _words(LIVE), _words(MOVES)
 TROUBLE = _words(("lost", "declined", "timeout", "killed", "checkpoint", "data"))
 STARTED = "EXISTS (SELECT 1 FROM scheduler_claim c WHERE c.attempt_id = a.id AND c.started)"
 EXECUTED = "EXISTS (SELECT 1 FROM knowledge_execution x WHERE x.attempt_id = a.id)"
@@ -51,12 +52,12 @@ CHECKS = (
     Check(
         "I2",
         "a final state is final",
-        f"SELECT job_id, old FROM scheduler_jobevent WHERE kind = 'state' AND old IN ({FINAL})",
+        f"SELECT subject, old FROM events_event WHERE type IN ({MOVED}) AND old IN ({FINAL})",
     ),
     Check(
         "I3",
         "only listed transitions happen",
-        "SELECT job_id, old || ' -> ' || new FROM scheduler_jobevent WHERE kind = 'state'"
+        f"SELECT subject, old || ' -> ' || new FROM events_event WHERE type IN ({MOVED})"
         f" AND (old, new) NOT IN (VALUES {_pairs()})"
         " AND NOT (old = 'stopping' AND new = 'stopping' AND stop_for = 'cancel')",
     ),
@@ -89,11 +90,11 @@ CHECKS = (
     Check(
         "I5",
         "only ready nodes get work",
-        "SELECT c.node_id, e.kind FROM scheduler_allocation l JOIN scheduler_claim c ON c.id = l.claim_id"
-        " JOIN scheduler_nodeevent e ON e.node_id = c.node_id AND LATER(e.at) < l.allocated_at"
-        " WHERE e.kind IN ('lost', 'blocked', 'drain', 'drained') AND NOT EXISTS"
-        " (SELECT 1 FROM scheduler_nodeevent b WHERE b.node_id = e.node_id AND b.id > e.id"
-        " AND b.kind IN ('back', 'resume') AND b.at <= l.allocated_at)",
+        "SELECT c.node_id, e.type FROM scheduler_allocation l JOIN scheduler_claim c ON c.id = l.claim_id"
+        " JOIN events_event e ON e.subject = c.node_id AND LATER(e.at) < l.allocated_at"
+        " WHERE e.type IN ('node.lost', 'node.blocked', 'node.draining', 'node.drained') AND NOT EXISTS"
+        " (SELECT 1 FROM events_event b WHERE b.subject = e.subject AND b.id > e.id"
+        " AND b.type IN ('node.back', 'node.resumed') AND b.at <= l.allocated_at)",
     ),
     Check(
         "I5",
@@ -138,22 +139,23 @@ CHECKS = (
     Check(
         "I8",
         "version and events agree",
-        "SELECT j.id, j.version FROM scheduler_job j JOIN scheduler_jobevent e ON e.job_id = j.id"
+        "SELECT j.id, j.version FROM scheduler_job j JOIN events_event e ON e.subject = j.id"
         " GROUP BY j.id, j.version"
         " HAVING COUNT(*) <> j.version OR MAX(e.number) <> j.version OR MIN(e.number) <> 1",
     ),
     Check(
         "I8",
         "the last event tells the row",
-        "SELECT j.id, e.number FROM scheduler_job j LEFT JOIN scheduler_jobevent e"
-        " ON e.job_id = j.id AND e.number = j.version WHERE e.id IS NULL OR e.new <> j.state"
+        "SELECT j.id, e.number FROM scheduler_job j LEFT JOIN events_event e"
+        " ON e.subject = j.id AND e.number = j.version WHERE e.id IS NULL OR e.new <> j.state"
         " OR e.stop_for <> j.stop_for OR e.fence <> j.fence",
     ),
     Check(
         "I8",
         "each event begins where the last one ended",
-        "SELECT job_id, number FROM (SELECT job_id, number, old, LAG(new) OVER"
-        " (PARTITION BY job_id ORDER BY number) AS before FROM scheduler_jobevent) e WHERE old <> before",
+        "SELECT subject, number FROM (SELECT subject, number, old, LAG(new) OVER"
+        " (PARTITION BY subject ORDER BY number) AS before FROM events_event WHERE number > 0) e"
+        " WHERE old <> before",
     ),
     Check(
         "I9",
@@ -186,7 +188,7 @@ CHECKS = (
         "I12",
         "an accepted cancel ends as cancelled",
         "SELECT j.id, j.state FROM scheduler_job j WHERE j.state IN ('succeeded', 'failed')"
-        " AND EXISTS (SELECT 1 FROM scheduler_jobevent e WHERE e.job_id = j.id AND e.stop_for = 'cancel')",
+        " AND EXISTS (SELECT 1 FROM events_event e WHERE e.subject = j.id AND e.stop_for = 'cancel')",
     ),
     Check(
         "I14",
@@ -232,8 +234,8 @@ CHECKS = (
     Check(
         "I15",
         "times follow the order of events",
-        "SELECT job_id, number FROM (SELECT job_id, number, at, LAG(at) OVER"
-        " (PARTITION BY job_id ORDER BY number) AS before FROM scheduler_jobevent) e"
+        "SELECT subject, number FROM (SELECT subject, number, at, LAG(at) OVER"
+        " (PARTITION BY subject ORDER BY number) AS before FROM events_event WHERE number > 0) e"
         " WHERE before > LATER(at)",
     ),
     Check(
@@ -258,15 +260,15 @@ CHECKS = (
         "I18",
         "an attempt that was stopped for a job was asked to stop",
         "SELECT a.job_id, a.stopped_for_id FROM scheduler_attempt a WHERE a.stopped_for_id IS NOT NULL"
-        " AND NOT EXISTS (SELECT 1 FROM scheduler_jobevent e WHERE e.job_id = a.job_id"
+        " AND NOT EXISTS (SELECT 1 FROM events_event e WHERE e.subject = a.job_id"
         " AND e.fence = a.fence AND e.stop_for = 'preempt')",
     ),
     Check(
         "I18",
         "each stop for others is counted",
-        "SELECT e.job_id, e.fence FROM scheduler_jobevent e WHERE e.stop_for = 'preempt' AND e.kind = 'state'"
-        " AND e.new = 'stopping' AND NOT EXISTS (SELECT 1 FROM scheduler_preemption p"
-        " WHERE p.job_id = e.job_id AND p.fence = e.fence AND p.at = e.at)",
+        "SELECT e.subject, e.fence FROM events_event e WHERE e.stop_for = 'preempt'"
+        " AND e.type = 'job.stopping' AND NOT EXISTS (SELECT 1 FROM scheduler_preemption p"
+        " WHERE p.job_id = e.subject AND p.fence = e.fence AND p.at = e.at)",
     ),
     Check(
         "I20",

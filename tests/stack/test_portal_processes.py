@@ -9,10 +9,11 @@ import time
 import httpx
 import pytest
 
+from portal.events.models import Event
 from portal.ops.launch import preflight
 from portal.ops.launch.processes import worker
 from portal.ops.launch.supervisor import Process
-from scheduler.models import Epoch, Job, NodeEvent
+from scheduler.models import Epoch, Job
 from tests.harness.stack import Stack, until
 from tests.stack.jobs import NOWHERE, caught_with_a_checkpoint, ended, outcomes
 
@@ -54,7 +55,7 @@ def test_f12_a_web_server_away_for_longer_than_a_lease_loses_no_node_and_restart
 ) -> None:
     judged.start_agent("beta")
     job_id = caught_with_a_checkpoint(judged)
-    lost = NodeEvent.objects.using(judged.alias).filter(kind="lost")
+    lost = Event.objects.using(judged.alias).filter(type="node.lost")
     before = lost.count()
     judged.kill("web")
     time.sleep(1.5 * float(judged.leases["NODE_LOST_S"]))

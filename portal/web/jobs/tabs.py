@@ -11,6 +11,7 @@ from django.http import HttpRequest
 
 from knowledge.reading.logs.questions import QUESTIONS
 from portal.accounts.models import User
+from portal.events.types import CHANGES
 from portal.web.charts.markets import lanes_chart
 from portal.web.jobs.changes.forms import ChangeForm, FrontForm, HoldForm
 from portal.web.jobs.log import LogSearch
@@ -46,7 +47,7 @@ from scheduler.selectors.jobs import (
 from scheduler.selectors.markets.job_market import decisions_on_market, job_market
 from scheduler.selectors.policy import current_policy
 from scheduler.services.explanations.questions import answered
-from scheduler.states import LIVE, DependencyKind, JobEventKind, JobState, public_state
+from scheduler.states import LIVE, DependencyKind, JobState, public_state
 
 EVENTS, CHECKPOINTS, DECISIONS = 200, 50, 10  # the last ones; the API has all events and decisions
 
@@ -63,7 +64,7 @@ def _overview(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
     cost = cost_so_far(job, now)
     spent = cost.spent if cost else None
     prediction = new_prediction(job, cost, now)
-    happened = list(events(job).filter(kind__in=(*TELL_STATES, JobEventKind.CHANGED)))
+    happened = list(events(job).filter(type__in=TELL_STATES | CHANGES))
     return {
         "promise": attempt.promised if attempt else job.promised,
         "attempt_counts": attempt is not None,

@@ -13,16 +13,18 @@ from django.conf import settings
 from django.db import transaction
 
 from knowledge.core.domain.types import Goal, Interval
+from portal.events.models import Event
+from portal.events.types import CHANGES
 from scheduler.core.ahead.forecast import Forecast, calibrated, forecasts, play_all
 from scheduler.core.ahead.play_input import PastArrivals, PlayInput
 from scheduler.core.limits import NO_TEAM
 from scheduler.core.types import GpuId, JobInfo
 from scheduler.loop.snapshot import take_snapshot
-from scheduler.models import Attempt, Decision, Epoch, Job, JobEvent, StartForecast
+from scheduler.models import Attempt, Decision, Epoch, Job, StartForecast
 from scheduler.selectors.figures.start_forecasts import judged_forecasts
 from scheduler.selectors.policy import live_policy
 from scheduler.services.forecasts.cpu_budget import CpuBudget
-from scheduler.states import JobEventKind, JobState
+from scheduler.states import JobState
 
 log = logging.getLogger(__name__)
 REPEAT = timedelta(minutes=1)  # forecasts are made anew after it, although nothing was decided
@@ -52,7 +54,7 @@ def _due(now: datetime) -> bool:
     last = made.values_list("made_at", flat=True).first()
     if last is None or now - last >= REPEAT or waiting.filter(state_since__gt=last).exists():
         return True
-    changed = JobEvent.objects.filter(job__in=waiting, kind=JobEventKind.CHANGED, at__gt=last)
+    changed = Event.objects.filter(subject__in=waiting.values("pk"), type__in=CHANGES, at__gt=last)
     return changed.exists() or Decision.objects.filter(at__gt=last).exists()
 
 

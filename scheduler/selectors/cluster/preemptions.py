@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from portal.accounts.models import User
+from portal.events.types import MOVES
 from scheduler.core.stopping import StopReason
 from scheduler.models import Attempt, Job, PendingStart, Preemption
 from scheduler.selectors.checkpoints import resumable
 from scheduler.selectors.jobs import sees, visible_jobs
 from scheduler.selectors.public_states import shown_state
-from scheduler.states import QUEUED, JobEventKind, StopFor
+from scheduler.states import QUEUED, StopFor
 
 FIRST_BY: dict[str, str] = {
     StopReason.GUARANTEE: "whose team is guaranteed these GPUs",
@@ -90,7 +91,7 @@ def _first_by(attempt: Attempt) -> str:
 
 def _said(job: Job, attempt: Attempt) -> str:
     """Why an attempt was stopped for nobody, as was said then; empty if it was not."""
-    asked = job.events.filter(fence=attempt.fence, stop_for=StopFor.PREEMPT, kind=JobEventKind.STATE)
+    asked = job.events.filter(fence=attempt.fence, stop_for=StopFor.PREEMPT, type__in=MOVES)
     return asked.values_list("reason", flat=True).order_by("number").last() or ""
 
 

@@ -12,17 +12,18 @@ from datetime import datetime
 from knowledge.core.domain.cost import cost
 from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Interval, Option, Source
+from portal.events.models import Event
+from portal.events.types import EventType
 from scheduler.core.remaining_time import corrected
 from scheduler.core.spending import Spent
-from scheduler.models import Attempt, Job, JobEvent
+from scheduler.models import Attempt, Job
 from scheduler.selectors.figures.cost import JobCost, hourly_price
 from scheduler.selectors.figures.times import Ending, duration_s
 from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.silence import silent_since
-from scheduler.states import TERMINAL, JobEventKind, JobState
+from scheduler.states import TERMINAL, JobState
 
 COMPARED = ("duration_s", "tokens_per_second", "peak_memory_bytes", "cost")
-RENEWED_BY = ("goal", "deadline_at", "budget", "params.")  # changes before the first attempt
 OF_A_WHOLE_RUN = frozenset({"duration_s", "cost"})  # a run that broke off says nothing about these
 
 
@@ -126,18 +127,14 @@ def later_than_promised(job: Job, ending: Ending | None, now: datetime) -> Inter
     return Interval(*(so_far_s + (bound or 0.0) for bound in (left.value, left.low, left.high)))
 
 
-def is_renewed(job: Job, events: Iterable[JobEvent] | None = None) -> bool:
+def is_renewed(job: Job, events: Iterable[Event] | None = None) -> bool:
     """Was the job promised anew after its submission, as it was changed?
 
     events: those of the job, if they are at hand.
     """
-    began = min((attempt.created_at for attempt in job.attempts.all()), default=None)
-    known = job.events.filter(kind=JobEventKind.CHANGED) if events is None else events
-    changes = [(event.at, event.data) for event in known if event.kind == JobEventKind.CHANGED]
-    return any(
-        (began is None or at < began) and any(name.startswith(RENEWED_BY) for name in data)
-        for at, data in changes
-    )
+    if events is None:
+        return job.events.filter(type=EventType.JOB_PROMISE_CHANGED).exists()
+    return any(event.type == EventType.JOB_PROMISE_CHANGED for event in events)
 
 
 def promise_for_elsewhere(job: Job) -> Option | None:

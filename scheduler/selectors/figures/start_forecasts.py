@@ -9,9 +9,11 @@ from typing import NamedTuple
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from knowledge.core.domain.types import Interval
-from scheduler.models import Job, JobEvent, StartForecast
+from portal.events.models import Event
+from portal.events.types import BY_HAND, EventType
+from scheduler.models import Job, StartForecast
 from scheduler.selectors.figures.promise import is_inside
-from scheduler.states import BY_HAND, JobState
+from scheduler.states import JobState
 
 STALE = timedelta(minutes=3)  # the queue is played ahead at least once a minute
 JUDGED = 2000  # the last forecasts that came true or not
@@ -123,7 +125,7 @@ def _by_hand() -> Exists:
     """Whether somebody changed, held, moved or paused the job before its start."""
     between = Q(at__gt=OuterRef("made_at"), at__lt=OuterRef("job__first_started_at"))
     return Exists(
-        JobEvent.objects.filter(between, Q(kind__in=BY_HAND) | Q(new=JobState.PAUSED), job=OuterRef("job"))
+        Event.objects.filter(between, type__in=BY_HAND | {EventType.JOB_PAUSED}, subject=OuterRef("job"))
     )
 
 

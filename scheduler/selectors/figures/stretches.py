@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from scheduler.models import JobEvent
+from portal.events.models import Event
+from portal.events.types import MOVES, EventType
 from scheduler.selectors.figures.times import lasted_s
-from scheduler.states import TERMINAL, JobEventKind, JobState, public_state
+from scheduler.states import TERMINAL, JobState, public_state
 
-TELL_STATES = (JobEventKind.STATE, JobEventKind.SUBMITTED)
+TELL_STATES = MOVES | {EventType.JOB_SUBMITTED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,22 +31,22 @@ class StateSpan:
     ongoing: bool = False
 
 
-def stretches(events: Iterable[JobEvent], now: datetime) -> list[StateSpan]:
+def stretches(events: Iterable[Event], now: datetime) -> list[StateSpan]:
     """The public states in order; neighbours that look alike from outside are one."""
-    changes: list[JobEvent] = []
+    changes: list[Event] = []
     for event in events:
-        if event.kind in TELL_STATES and (not changes or _shown(event) != _shown(changes[-1])):
+        if event.type in TELL_STATES and (not changes or _shown(event) != _shown(changes[-1])):
             changes.append(event)
     ends = [following.at for following in changes[1:]] + [now]
     spans = [_stretch(event, end) for event, end in zip(changes, ends, strict=True)]
     return [*spans[:-1], *(replace(last, ongoing=last.duration_s is not None) for last in spans[-1:])]
 
 
-def _shown(event: JobEvent) -> str:
+def _shown(event: Event) -> str:
     return public_state(JobState(event.new), event.stop_for)
 
 
-def _stretch(event: JobEvent, end: datetime) -> StateSpan:
+def _stretch(event: Event, end: datetime) -> StateSpan:
     state = _shown(event)  # cancelled already while it stops
     lasted = None if state in TERMINAL else lasted_s(event.at, end)
     return StateSpan(state=state, began_at=event.at, duration_s=lasted, reason=event.reason)

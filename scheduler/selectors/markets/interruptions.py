@@ -6,9 +6,11 @@ from datetime import datetime, timedelta
 
 from django.db.models import Q
 
+from portal.events.models import Event
+from portal.events.types import EventType
 from scheduler.core.market.types import NodeTerms
-from scheduler.models import Market, Node, NodeEvent
-from scheduler.states import NodeEventKind, NodeState
+from scheduler.models import Market, Node
+from scheduler.states import NodeState
 
 MONTH = timedelta(days=30)
 
@@ -23,9 +25,10 @@ def interruptions_per_node_hour(market: Market, now: datetime) -> float | None:
     hours = sum(_hours(node, since, now) for node in nodes)
     if hours <= 0:
         return None
-    taken = NodeEvent.objects.filter(
-        Q(kind=NodeEventKind.WITHDRAWN) | Q(kind=NodeEventKind.LOST, node__withdraw_at=None),
-        node__in=nodes,
+    unannounced = [node.pk for node in nodes if node.withdraw_at is None]
+    taken = Event.objects.filter(
+        Q(type=EventType.NODE_WITHDRAWN, subject__in=[node.pk for node in nodes])
+        | Q(type=EventType.NODE_LOST, subject__in=unannounced),
         at__gte=since,
     )
     return taken.count() / hours

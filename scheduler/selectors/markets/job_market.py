@@ -12,12 +12,13 @@ from datetime import UTC, datetime
 
 from knowledge.core.domain.cost import cost
 from knowledge.core.domain.wording import rough_time
+from portal.events.types import EventType
 from scheduler.core.deadlines import LATEST_SWITCH
 from scheduler.core.market.types import NodeTerms
 from scheduler.models import Allocation, Attempt, Job, MarketDecision, Node
 from scheduler.selectors.figures.cost import costs_of_job
 from scheduler.selectors.markets.plans import JobPlans, kept_plans
-from scheduler.states import LIVE, TERMINAL, JobEventKind, JobState, Outcome
+from scheduler.states import LIVE, TERMINAL, JobState, Outcome
 
 IDLE = "idle"
 
@@ -132,7 +133,7 @@ def _interrupted(attempt: Attempt) -> bool:
     spot = [claim.node for claim in attempt.claims.all() if claim.node.kind == NodeTerms.SPOT]
     if attempt.outcome == Outcome.LOST:
         return bool(spot)
-    stops = attempt.job.events.filter(kind=JobEventKind.STATE, new=JobState.STOPPING, fence=attempt.fence)
+    stops = attempt.job.events.filter(type=EventType.JOB_STOPPING, fence=attempt.fence)
     return bool(spot) and stops.filter(reason__contains="is withdrawn").exists()
 
 

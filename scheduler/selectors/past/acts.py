@@ -6,17 +6,17 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db.models import Q
-
-from scheduler.models import JobEvent
+from portal.events.models import Event
+from portal.events.types import EventType
 from scheduler.simulator.settings import Act, ActKind
-from scheduler.states import JobEventKind, JobState
 
-NOTED = {
-    JobEventKind.HELD: ActKind.HOLD,
-    JobEventKind.RELEASED: ActKind.RELEASE,
-    JobEventKind.MOVED_TO_FRONT: ActKind.FRONT,
-    JobEventKind.MOVED_BACK: ActKind.BACK,
+ACTS = {
+    EventType.JOB_PAUSED: ActKind.PAUSE,
+    EventType.JOB_RESUMED: ActKind.RESUME,
+    EventType.JOB_HELD: ActKind.HOLD,
+    EventType.JOB_RELEASED: ActKind.RELEASE,
+    EventType.JOB_MOVED_TO_FRONT: ActKind.FRONT,
+    EventType.JOB_MOVED_BACK: ActKind.BACK,
 }
 
 
@@ -46,14 +46,8 @@ def past_acts(jobs: Collection[str], begin: datetime, end: datetime) -> tuple[Ac
 
 
 def _noted(begin: datetime, end: datetime) -> list[_NotedAct]:
-    paused, queued = Q(new=JobState.PAUSED), Q(old=JobState.PAUSED, new=JobState.QUEUED)
-    events = JobEvent.objects.filter(Q(kind__in=NOTED) | Q(kind=JobEventKind.STATE) & (paused | queued))
-    rows = events.filter(at__gte=begin, at__lte=end).order_by("at", "pk")
+    rows = Event.objects.filter(type__in=ACTS, at__gte=begin, at__lte=end).order_by("at", "pk")
     return [
-        _NotedAct(
-            at,
-            job,
-            NOTED.get(JobEventKind(kind)) or (ActKind.PAUSE if new == JobState.PAUSED else ActKind.RESUME),
-        )
-        for at, job, kind, new in rows.values_list("at", "job_id", "kind", "new")
+        _NotedAct(at, job, ACTS[EventType(type)])
+        for at, job, type in rows.values_list("at", "subject", "type")
     ]

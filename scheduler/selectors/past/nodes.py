@@ -11,15 +11,16 @@ from typing import NamedTuple
 
 from django.db.models import Min, Q
 
-from scheduler.models import Claim, Gpu, Node, NodeEvent
+from portal.events.models import Event
+from portal.events.types import EventType
+from scheduler.models import Claim, Gpu, Node
 from scheduler.selectors.cluster.sites import known
 from scheduler.simulator.inputs.cluster import Cluster, NodeGroup
 from scheduler.simulator.inputs.trace import CapacityChange
-from scheduler.states import NodeEventKind
 
-OPEN = frozenset({NodeEventKind.JOINED, NodeEventKind.BACK, NodeEventKind.RESUME, NodeEventKind.KEPT})
-GONE = frozenset({NodeEventKind.LOST, NodeEventKind.REMOVED})  # with what runs there
-SHUT = frozenset({NodeEventKind.BLOCKED, NodeEventKind.DRAIN, NodeEventKind.WITHDRAWN})
+OPEN = frozenset({EventType.NODE_JOINED, EventType.NODE_BACK, EventType.NODE_RESUMED, EventType.NODE_KEPT})
+GONE = frozenset({EventType.NODE_LOST, EventType.NODE_REMOVED})  # with what runs there
+SHUT = frozenset({EventType.NODE_BLOCKED, EventType.NODE_DRAINING, EventType.NODE_WITHDRAWN})
 
 
 class Availability(NamedTuple):
@@ -50,11 +51,11 @@ def past_nodes(begin: datetime, end: datetime) -> PastNodes:
     there = Node.objects.filter(came).filter(Q(removed_at=None) | Q(removed_at__gt=begin))
     nodes = {node.pk: node for node in there.order_by("pk")}
     groups, names = _groups(nodes)
-    events: dict[str, list[NodeEvent]] = defaultdict(list)
-    for event in NodeEvent.objects.filter(node__in=nodes, kind__in=OPEN | GONE | SHUT, at__lt=end).order_by(
+    events: dict[str, list[Event]] = defaultdict(list)
+    for event in Event.objects.filter(subject__in=nodes, type__in=OPEN | GONE | SHUT, at__lt=end).order_by(
         "at", "pk"
     ):
-        events[event.node_id].append(event)
+        events[event.subject].append(event)
     changes = [
         CapacityChange(at, name, int(state.ready), stops=state.stops)
         for pk, node in nodes.items()
@@ -65,7 +66,7 @@ def past_nodes(begin: datetime, end: datetime) -> PastNodes:
 
 
 def _changes(
-    since: datetime, events: Iterable[NodeEvent], begin: datetime
+    since: datetime, events: Iterable[Event], begin: datetime
 ) -> Iterator[tuple[float, Availability]]:
     """When a node became ready or not; it is ready at first if that says nothing else."""
     state = Availability(since <= begin)
@@ -81,10 +82,10 @@ def _changes(
             earlier = False
             if not state.ready:
                 yield 0.0, state
-        kind = NodeEventKind(event.kind)
-        if lost and kind is NodeEventKind.RESUME:
+        kind = EventType(event.type)
+        if lost and kind is EventType.NODE_RESUMED:
             continue  # it takes jobs once it is heard of
-        lost = kind is NodeEventKind.LOST or (lost and kind not in OPEN)
+        lost = kind is EventType.NODE_LOST or (lost and kind not in OPEN)
         new = Availability(kind in OPEN, kind in GONE)
         if new != state and not earlier:
             yield (event.at - begin).total_seconds(), new

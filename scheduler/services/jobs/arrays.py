@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+
 from portal.accounts.models import User
+from portal.events.models import Event
+from portal.events.services import record
+from portal.events.types import EventType
 from scheduler.core.job_terms import JobRequest
 from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import Job, JobArray
@@ -86,6 +93,18 @@ def cancel_array(*, array: JobArray, actor: User, now: datetime) -> Cancelled:
             continue  # it has just ended
         waiting, stopping = waiting + ended, stopping + (not ended)
     return Cancelled(waiting, stopping)
+
+
+def note_ended_arrays(*, now: datetime) -> None:
+    """Note the end of arrays of which no job is left to end."""
+    going_on = Job.objects.filter(array=OuterRef("pk")).exclude(state__in=TERMINAL)
+    ended = list(JobArray.objects.filter(~Exists(going_on), ended_at=None).values_list("pk", flat=True))
+    for array in ended:
+        states = Counter(Job.objects.filter(array=array).values_list("state", flat=True))
+        data = {state.value: states[state] for state in sorted(TERMINAL)}
+        with transaction.atomic():
+            if JobArray.objects.filter(pk=array, ended_at=None).update(ended_at=now):
+                record([Event(subject=array, type=EventType.ARRAY_ENDED, data=data, at=now)])
 
 
 def _check(values: Sequence[Mapping[str, Any]], limit: int | None) -> None:

@@ -15,6 +15,7 @@ from django.db import transaction
 from portal.accounts.errors import NotAllowed
 from portal.accounts.models import User
 from portal.accounts.services import audit
+from portal.events.types import EventType
 from scheduler import hints
 from scheduler.core.job_terms import CHANGEABLE, Change, problems
 from scheduler.errors import BadParameters, IllegalTransition, StaleJob
@@ -28,7 +29,7 @@ from scheduler.services.jobs.recommend import clean_request
 from scheduler.services.jobs.terms.closeness import check_closeness
 from scheduler.services.jobs.terms.run_limits import run_limit, stops_at
 from scheduler.services.jobs.transitions import locked, note_job
-from scheduler.states import TERMINAL, JobEventKind, JobState, public_state
+from scheduler.states import TERMINAL, JobState, public_state
 from trainer.recipes import RECIPES, Binds
 
 WAITING = frozenset({JobState.QUEUED, JobState.PAUSED})
@@ -158,7 +159,7 @@ def _store(job: Job, changed: dict[str, Any], terms: Mapping[str, Any], actor: U
     reason = _sentences(changed, data)
     job = note_job(
         job=job,
-        kind=JobEventKind.CHANGED,
+        event=EventType.JOB_PROMISE_CHANGED if "promise" in terms else EventType.JOB_CHANGED,
         now=now,
         reason=reason,
         actor=actor,

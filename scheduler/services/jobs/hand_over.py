@@ -18,6 +18,7 @@ from django.db.models import F
 
 from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Option
+from portal.events.types import EventType
 from scheduler.core.handovers import Handover, Why
 from scheduler.core.stopping import StopReason
 from scheduler.core.types import GpuId
@@ -33,7 +34,7 @@ from scheduler.services.jobs.starts import (
     require_nodes,
 )
 from scheduler.services.jobs.transitions import Note, locked, move_all, note_all, note_job
-from scheduler.states import STOPPABLE, JobEventKind, JobState, StopFor, WaitState
+from scheduler.states import STOPPABLE, JobState, StopFor, WaitState
 
 NO_REASON: dict[str, Any] = {"wait_code": "", "wait_text": ""}
 COLUMNS = ("state", "stop_for", "version", "fence", "options", "binding", "held_at")  # as far as is asked
@@ -191,7 +192,7 @@ def _keep(kept: Sequence[_Kept], now: datetime) -> None:
     notes = {one.taker: _note(one) for one in kept}
     for is_queued, columns in ((True, GPUS_ARE_KEPT), (False, {})):
         of_these = {job: note for job, note in notes.items() if (job.state == JobState.QUEUED) is is_queued}
-        note_all(notes=of_these, kind=JobEventKind.RESERVED, now=now, **columns)
+        note_all(notes=of_these, event=EventType.JOB_RESERVED, now=now, **columns)
 
 
 def _note(kept: _Kept) -> Note:
@@ -216,7 +217,7 @@ def let_lapse(*, start: PendingStart, reason: str, now: datetime) -> None:
         return
     log.info("pending start lapsed", extra={"job": job.pk, "reason": reason})
     waited = NO_REASON if job.wait_code == WaitState.PENDING else {}
-    note_job(job=job, kind=JobEventKind.RESERVATION_OVER, now=now, reason=reason, **waited)
+    note_job(job=job, event=EventType.JOB_RESERVATION_OVER, now=now, reason=reason, **waited)
 
 
 def gpu_ids(start: PendingStart) -> tuple[GpuId, ...]:

@@ -11,11 +11,12 @@ from django.conf import settings
 from django.db import transaction
 
 from portal.accounts.models import User
+from portal.events.types import EventType
 from scheduler.errors import Conflict
 from scheduler.models import Artifact, Checkpoint, Job
 from scheduler.services.files.storage import artifact_path
 from scheduler.services.jobs.transitions import locked, note_job
-from scheduler.states import TERMINAL, JobEventKind, JobState
+from scheduler.states import TERMINAL, JobState
 
 log = logging.getLogger(__name__)
 OF_A_LIVE_JOB = 2  # a damaged one leaves the one before
@@ -66,7 +67,7 @@ def delete_outputs(*, job: Job, actor: User, now: datetime) -> int:
         of_checkpoints.update(fault=SUPERSEDED)
         reason = "The files that it left were deleted."
         data = {"files": len(files), "bytes": sum(file.bytes for file in files)}
-        note_job(job=job, kind=JobEventKind.FILES_DELETED, now=now, reason=reason, actor=actor, data=data)
+        note_job(job=job, event=EventType.JOB_FILES_DELETED, now=now, reason=reason, actor=actor, data=data)
     return _remove(files)
 
 

@@ -9,13 +9,14 @@ from django.db import transaction
 from portal.accounts.models import User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
+from portal.events.types import EventType
 from scheduler import hints
 from scheduler.errors import BeyondRight, IllegalTransition
 from scheduler.models import Job, PendingStart
 from scheduler.selectors.quotas import highest_class
 from scheduler.services.jobs.hand_over import let_lapse
 from scheduler.services.jobs.transitions import locked, note_job
-from scheduler.states import TERMINAL, JobEventKind, JobState, public_state
+from scheduler.states import TERMINAL, JobState, public_state
 
 
 def check_class(priority: int, *, actor: User) -> None:
@@ -49,11 +50,11 @@ def _hold(job: Job, actor: User, now: datetime, *, held_at: datetime | None, hel
         raise IllegalTransition(f"The job is {job.state} and cannot be changed.", job.state)
     if (job.held_at is None) == (held_at is None) and job.held_note == held_note:
         return job
-    kind = JobEventKind.HELD if held_at else JobEventKind.RELEASED
+    event = EventType.JOB_HELD if held_at else EventType.JOB_RELEASED
     job = note_job(
-        job=job, kind=kind, now=now, reason=held_note, actor=actor, held_at=held_at, held_note=held_note
+        job=job, event=event, now=now, reason=held_note, actor=actor, held_at=held_at, held_note=held_note
     )
-    audit(action=f"job {kind}", actor=actor, target=job.pk, data={"note": held_note}, now=now)
+    audit(action=f"job {event.words}", actor=actor, target=job.pk, data={"note": held_note}, now=now)
     if held_at and job.state == JobState.QUEUED:
         for start in PendingStart.objects.filter(job=job):
             let_lapse(start=start, reason="An administrator holds the job.", now=now)
@@ -89,8 +90,8 @@ def _place(job: Job, actor: User, now: datetime, *, front_at: datetime | None, n
         raise IllegalTransition(f"The job {now_is}; only a job that waits can be moved to the front.", state)
     if front_at is None and job.front_at is None:
         return job
-    kind = JobEventKind.MOVED_TO_FRONT if front_at else JobEventKind.MOVED_BACK
-    job = note_job(job=job, kind=kind, now=now, reason=note, actor=actor, front_at=front_at)
-    audit(action=f"job {kind}", actor=actor, target=job.pk, data={"note": note}, now=now)
+    event = EventType.JOB_MOVED_TO_FRONT if front_at else EventType.JOB_MOVED_BACK
+    job = note_job(job=job, event=event, now=now, reason=note, actor=actor, front_at=front_at)
+    audit(action=f"job {event.words}", actor=actor, target=job.pk, data={"note": note}, now=now)
     hints.tick()
     return job

@@ -16,19 +16,33 @@ from django.db.models import Case, DateTimeField, F, Q, QuerySet, Value, When
 from django.db.models.functions import Greatest
 
 from portal.accounts.models import User
+from portal.events.models import Event
+from portal.events.services import record
+from portal.events.types import EventType
 from scheduler import hints
 from scheduler.errors import NotFound, StaleJob, check_transition
-from scheduler.models import Job, JobEvent
+from scheduler.models import Job
 from scheduler.selectors.analysis.period import Seconds
 from scheduler.states import (
     QUEUED,
     TERMINAL,
     TRANSITIONS,
-    JobEventKind,
     JobState,
     StopFor,
     public_state,
 )
+
+# What a move to a state is called; why a job waits again says the state that it leaves.
+ARRIVALS = {
+    JobState.ASSIGNED: EventType.JOB_ASSIGNED,
+    JobState.STARTING: EventType.JOB_STARTING,
+    JobState.RUNNING: EventType.JOB_STARTED,
+    JobState.STOPPING: EventType.JOB_STOPPING,
+    JobState.PAUSED: EventType.JOB_PAUSED,
+    JobState.SUCCEEDED: EventType.JOB_SUCCEEDED,
+    JobState.FAILED: EventType.JOB_FAILED,
+    JobState.CANCELLED: EventType.JOB_CANCELLED,
+}
 
 
 class Note(NamedTuple):
@@ -48,11 +62,11 @@ def locked(job_id: str) -> Job:
 
 def record_submissions(*, jobs: Iterable[Job]) -> None:
     """Event number 1 of jobs that were just inserted with version 1."""
-    JobEvent.objects.bulk_create(
-        JobEvent(
-            job=job,
+    record(
+        Event(
+            subject=job.pk,
+            type=EventType.JOB_SUBMITTED,
             number=1,
-            kind=JobEventKind.SUBMITTED,
             new=job.state,
             reason="Submitted.",
             actor=job.owner,
@@ -91,7 +105,7 @@ def move_job(
     changed = _write(
         job,
         now,
-        kind=JobEventKind.STATE,
+        event=_move(job, to),
         to=to,
         stop_for=stop_for.value if stop_for else "",
         reason=reason,
@@ -128,11 +142,11 @@ def cancel_waiting(*, jobs: QuerySet[Job], actor: User | None, now: datetime, re
     )
     if here != len(held):
         raise StaleJob("Some of the jobs do not wait any more; try again.")
-    JobEvent.objects.bulk_create(
-        JobEvent(
-            job=job,
+    record(
+        Event(
+            subject=job.pk,
+            type=EventType.JOB_CANCELLED,
             number=job.version + 1,
-            kind=JobEventKind.STATE,
             old=job.state,
             new=JobState.CANCELLED,
             fence=job.fence,
@@ -179,32 +193,43 @@ def move_all(
         raise StaleJob("Some of the jobs have moved on.")
     events = []
     for job, note in notes.items():
+        event = _move(job, to)
         old, job.state, job.stop_for = job.state, to, stop_for or ""
         job.version, job.fence = job.version + 1, job.fence + begins
         events.append(
-            JobEvent(
-                job=job, number=job.version, kind=JobEventKind.STATE, old=old, new=to, stop_for=job.stop_for,
+            Event(
+                subject=job.pk, type=event, number=job.version, old=old, new=to, stop_for=job.stop_for,
                 fence=job.fence, reason=note.reason, data=note.data, at=now,
             )
         )  # fmt: skip
-    JobEvent.objects.bulk_create(events)
+    record(events)
     hints.tick()
 
 
 @transaction.atomic(savepoint=False)
-def note_all(*, notes: Mapping[Job, Note], kind: JobEventKind, now: datetime, **columns: Any) -> None:
+def note_all(*, notes: Mapping[Job, Note], event: EventType, now: datetime, **columns: Any) -> None:
     """`note_job` of held jobs, in as many queries as of one. Raises StaleJob."""
     if not notes:
         return
     if _unmoved(notes).update(version=F("version") + 1, **columns) != len(notes):
         raise StaleJob("Some of the jobs have moved on.")
-    JobEvent.objects.bulk_create(
-        JobEvent(
-            job=job, number=job.version + 1, kind=kind, old=job.state, new=job.state, stop_for=job.stop_for,
-            fence=job.fence, reason=note.reason, data=note.data, at=now,
+    record(
+        Event(
+            subject=job.pk, type=event, number=job.version + 1, old=job.state, new=job.state,
+            stop_for=job.stop_for, fence=job.fence, reason=note.reason, data=note.data, at=now,
         )
         for job, note in notes.items()
     )  # fmt: skip
+
+
+def _move(job: Job, to: JobState) -> EventType:
+    """The event of a job that moves on from the state that its row has."""
+    if to is not JobState.QUEUED:
+        return ARRIVALS[to]
+    if job.state == JobState.PAUSED:
+        return EventType.JOB_RESUMED
+    taken = job.stop_for in (StopFor.PREEMPT, StopFor.DRAIN)
+    return EventType.JOB_PREEMPTED if taken else EventType.JOB_RETRYING
 
 
 def _unmoved(jobs: Iterable[Job]) -> QuerySet[Job]:
@@ -233,7 +258,7 @@ def _times(job: Job, to: JobState, stop_for: StopFor | None, now: datetime) -> d
 def note_job(
     *,
     job: Job,
-    kind: JobEventKind,
+    event: EventType,
     now: datetime,
     reason: str = "",
     actor: User | None = None,
@@ -249,7 +274,7 @@ def note_job(
     return _write(
         job,
         now,
-        kind=kind,
+        event=event,
         to=state,
         stop_for=job.stop_for,
         reason=reason,
@@ -264,7 +289,7 @@ def _write(
     job: Job,
     now: datetime,
     *,
-    kind: JobEventKind,
+    event: EventType,
     to: JobState,
     stop_for: str,
     reason: str,
@@ -280,10 +305,10 @@ def _write(
             state=to, stop_for=stop_for, version=F("version") + 1, **columns
         )
         if here:
-            JobEvent.objects.create(
-                job=job,
+            written = Event(
+                subject=job.pk,
+                type=event,
                 number=number,
-                kind=kind,
                 old=old,
                 new=to,
                 stop_for=stop_for,
@@ -293,6 +318,7 @@ def _write(
                 actor=actor,
                 at=now,
             )
+            record([written])
             if reload:
                 job.refresh_from_db()
     if not here:  # outside of the transaction, of which the caller may go on with the rest

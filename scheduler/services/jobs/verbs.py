@@ -13,6 +13,7 @@ from knowledge.recommendations.recommender import Recommender
 from portal.accounts.models import User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
+from portal.events.types import EventType
 from scheduler import hints
 from scheduler.core.job_terms import ON_THE_ROW, JobRequest, problems, with_defaults
 from scheduler.core.stopping import StopReason
@@ -35,7 +36,6 @@ from scheduler.services.provenance.read_values import ReadValues
 from scheduler.states import (
     STOPPABLE,
     TERMINAL,
-    JobEventKind,
     JobState,
     StopFor,
     WaitState,
@@ -199,7 +199,7 @@ def _cancel(job: Job, actor: User | None, now: datetime, reason: str) -> Job:
     if state in TERMINAL:
         return note_job(
             job=job,
-            kind=JobEventKind.CANCEL_TOO_LATE,
+            event=EventType.JOB_CANCEL_TOO_LATE,
             now=now,
             actor=actor,
             reason=f"It had already {state}.",

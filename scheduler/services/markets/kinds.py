@@ -9,6 +9,7 @@ from django.db import transaction
 from portal.accounts.models import User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
+from portal.events.types import EventType
 from scheduler import hints
 from scheduler.core.market.types import NodeTerms
 from scheduler.errors import BadParameters
@@ -16,7 +17,6 @@ from scheduler.models import Market, Node
 from scheduler.selectors.markets.quotes import market_named
 from scheduler.services.markets.prices import follow_market
 from scheduler.services.nodes.events import note_node
-from scheduler.states import NodeEventKind
 
 
 @transaction.atomic
@@ -78,7 +78,13 @@ def _change(
     if not Node.present.filter(pk=node.pk).update(kind=kind, market=market):
         return  # removed meanwhile
     terms = f"{kind.replace('_', ' ')}{f' in market {market.name}' if market else ''}"
-    note_node(node=node, kind=NodeEventKind.KIND, now=now, reason=f"Now {terms}. {note}".strip(), actor=actor)
+    note_node(
+        node=node,
+        event=EventType.NODE_KIND_CHANGED,
+        now=now,
+        reason=f"Now {terms}. {note}".strip(),
+        actor=actor,
+    )
     if market:
         follow_market(market=market, now=now)
     node.refresh_from_db()

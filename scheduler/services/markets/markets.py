@@ -15,6 +15,9 @@ from knowledge.catalogue.portal_catalogue import portal_catalogue
 from portal.accounts.models import User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
+from portal.events.models import Event
+from portal.events.services import record
+from portal.events.types import EventType, subject
 from scheduler import hints
 from scheduler.errors import BadParameters, Conflict
 from scheduler.models import Market, MarketDecision, Node
@@ -54,6 +57,7 @@ def add_market(*, terms: MarketTerms, actor: User, now: datetime) -> Market:
             market = Market.objects.create(**asdict(cleaned), created_at=now)
     except IntegrityError as taken:
         raise _taken(cleaned.name) from taken
+    _note(market, EventType.MARKET_ADDED, asdict(cleaned), actor, now)
     audit(action="market added", actor=actor, target=f"market {market.pk}", data=asdict(cleaned), now=now)
     hints.tick()
     return market
@@ -75,6 +79,7 @@ def change_market(*, market: Market, changes: Mapping[str, Any], actor: User, no
     held.refresh_from_db()
     follow_market(market=held, now=now)
     data = {name: value for name, value in asdict(terms).items() if name in changes}
+    _note(held, EventType.MARKET_CHANGED, data, actor, now)
     audit(action="market changed", actor=actor, target=f"market {held.pk}", data=data, now=now)
     hints.tick()
     return held
@@ -91,8 +96,13 @@ def remove_market(*, market: Market, actor: User, now: datetime) -> None:
         raise Conflict(f"Its nodes are still here ({', '.join(names)}); drain and remove them first.")
     if MarketDecision.objects.filter(market=held).exists():
         raise Conflict("Jobs were decided on this market; it stays, so that their history can be read.")
+    _note(held, EventType.MARKET_REMOVED, _terms_of(held), actor, now)
     audit(action="market removed", actor=actor, target=f"market {held.pk}", data=_terms_of(held), now=now)
     held.delete()
+
+
+def _note(market: Market, type: EventType, data: Mapping[str, Any], actor: User, now: datetime) -> None:
+    record([Event(subject=subject("market", market.pk), type=type, data=dict(data), actor=actor, at=now)])
 
 
 def _terms_of(market: Market) -> dict[str, Any]:

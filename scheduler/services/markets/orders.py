@@ -7,11 +7,12 @@ from datetime import datetime
 
 from django.db import transaction
 
+from portal.events.types import EventType
 from scheduler import hints
 from scheduler.core.market.types import Acquire, NodeAction, NodeTerms, Release
 from scheduler.models import Market, MarketOrder, Node
 from scheduler.services.nodes.state import move_node
-from scheduler.states import NodeEventKind, NodeState
+from scheduler.states import NodeState
 
 
 @transaction.atomic
@@ -46,7 +47,7 @@ def _give_back(node_id: str, now: datetime) -> bool:
         return False
     Node.present.filter(pk=node.pk).update(give_back=True)
     move_node(
-        node=node, to=NodeState.DRAINING, kind=NodeEventKind.DRAIN, now=now,
+        node=node, to=NodeState.DRAINING, event=EventType.NODE_DRAINING, now=now,
         reason="No job needs it; it goes back to its market.",
     )  # fmt: skip
     return True

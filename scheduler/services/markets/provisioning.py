@@ -10,8 +10,12 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db import transaction
 
 from portal.accounts.models import User
+from portal.events.models import Event
+from portal.events.services import record
+from portal.events.types import EventType, subject
 from scheduler.core.market.types import NodeTerms
 from scheduler.errors import BadParameters
 from scheduler.models import Claim, Market, MarketOrder, MarketSample, Node, SampleSource
@@ -20,7 +24,7 @@ from scheduler.services.markets.provisioner import ProvisionerAnswer, Provisione
 from scheduler.services.markets.samples import note_sample
 from scheduler.services.nodes.events import note_node
 from scheduler.services.nodes.register import create_join_token
-from scheduler.states import NodeEventKind, NodeState
+from scheduler.states import NodeState
 
 RETRY_AFTER = timedelta(minutes=10)  # after a failure it is not asked
 FORGET_LOST = timedelta(hours=1)
@@ -96,7 +100,7 @@ def _release(market: Market, now: datetime) -> None:
     )
     for node in [*idle, *(node for node in old if node.pk not in {one.pk for one in idle})]:
         Node.present.filter(pk=node.pk).update(removed_at=now, token_hash=f"removed {node.pk}")
-        note_node(node=node, kind=NodeEventKind.REMOVED, now=now, reason="It went back to its market.")
+        note_node(node=node, event=EventType.NODE_REMOVED, now=now, reason="It went back to its market.")
 
 
 def _asked(market: Market, question: dict[str, object]) -> ProvisionerAnswer:
@@ -106,8 +110,17 @@ def _asked(market: Market, question: dict[str, object]) -> ProvisionerAnswer:
     return ask(command, {**question, "market": market.name})
 
 
+@transaction.atomic
 def _rest(market: Market, problem: str, now: datetime) -> None:
     log.warning("provisioner failed", extra={"market": market.name, "reason": problem})
+    if market.problem != problem[:500]:
+        record(
+            [
+                Event(
+                    subject=subject("market", market.pk), type=EventType.MARKET_FAILED, reason=problem, at=now
+                )
+            ]
+        )
     Market.objects.filter(pk=market.pk).update(
         asked_at=now, quiet_until=now + RETRY_AFTER, problem=problem[:500]
     )

@@ -15,6 +15,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
+from portal.events.types import EventType
 from scheduler import hints
 from scheduler.core.placement.devices import Matching, Slot, difference, match
 from scheduler.core.placement.link_speeds import speeds_by_level
@@ -23,7 +24,7 @@ from scheduler.errors import Conflict
 from scheduler.models import Allocation, Gpu, Node, PendingGpu
 from scheduler.services.nodes.events import note_node
 from scheduler.services.nodes.speed_tests import take_speed_tests
-from scheduler.states import Block, NodeEventKind, NodeState
+from scheduler.states import Block, NodeState
 from trainer.protocol import GpuFacts, NodeFacts, to_json
 from trainer.protocol_parsing import device_of, parse_facts
 
@@ -72,7 +73,9 @@ def take_other_facts(*, node: Node, now: datetime) -> None:
     PendingGpu.objects.filter(gpu__in=gone).delete()
     gone.update(gone_at=now, device=None)
     write_facts(node=node, facts=facts, matching=matching, now=now)
-    note_node(node=node, kind=NodeEventKind.GPUS, now=now, reason=f"Taken over: {difference(matching)}.")
+    note_node(
+        node=node, event=EventType.NODE_GPUS_CHANGED, now=now, reason=f"Taken over: {difference(matching)}."
+    )
     node.refresh_from_db()
 
 
@@ -111,7 +114,7 @@ def write_facts(*, node: Node, facts: NodeFacts, now: datetime, matching: Matchi
     _write_rows(node, values, {old.index: new.index for old, new in matching.pairs}, now)
     for old, new in matching.exchanged:
         reason = f"GPU {new.index} is another one: {new.uuid} instead of {old.uuid}."
-        note_node(node=node, kind=NodeEventKind.GPUS, now=now, reason=reason)
+        note_node(node=node, event=EventType.NODE_GPUS_CHANGED, now=now, reason=reason)
     node.software = facts.software
     take_speed_tests(node=node, tests=facts.speed_tests, now=now)
     hints.refresh_options()
@@ -197,7 +200,7 @@ def _claim_devices(node: Node, now: datetime) -> Sequence[Gpu]:
     Gpu.objects.filter(pk__in=[gpu.pk for gpu in others]).update(device=None)
     for other in nodes.values():
         reason = f"Its GPUs are those of node {node.name} now, which reports the same UUIDs."
-        note_node(node=other, kind=NodeEventKind.GPUS, now=now, reason=reason)
+        note_node(node=other, event=EventType.NODE_GPUS_CHANGED, now=now, reason=reason)
     for gpu in own:
         gpu.device = device_of(gpu.uuid)
     Gpu.objects.bulk_update(own, ["device"])

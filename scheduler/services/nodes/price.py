@@ -11,11 +11,11 @@ from django.db.models import Max
 from knowledge.core.domain.wording import money
 from portal.accounts.models import User
 from portal.accounts.services import audit
+from portal.events.types import EventType
 from scheduler import hints
 from scheduler.errors import BadParameters, Conflict
 from scheduler.models import Allocation, Node, NodePrice
 from scheduler.services.nodes.events import note_node
-from scheduler.states import NodeEventKind
 
 MAX_PRICE = 1e6
 
@@ -35,7 +35,7 @@ def set_price(*, node: Node, price: float, seen: float, actor: User, now: dateti
     NodePrice.objects.create(node=node, since=_from(node, now), price_per_gpu_hour=price)
     before, after = money(seen, settings.CURRENCY), money(price, settings.CURRENCY)
     change = f"Price per GPU hour: {before} to {after}."
-    note_node(node=node, kind=NodeEventKind.PRICE, now=now, reason=change, actor=actor)
+    note_node(node=node, event=EventType.NODE_PRICE_CHANGED, now=now, reason=change, actor=actor)
     audit(action="node price changed", actor=actor, target=node.pk, data={"from": seen, "to": price}, now=now)
     hints.refresh_options()
     node.refresh_from_db()

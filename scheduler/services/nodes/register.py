@@ -11,13 +11,14 @@ from django.db.models import F
 
 from portal.accounts.models import User
 from portal.accounts.services import audit, digest_of, hold_active
+from portal.events.types import EventType
 from scheduler import hints
 from scheduler.errors import NodeRefused, OldProtocol
 from scheduler.models import JoinToken, Node
 from scheduler.services.nodes.events import note_node
 from scheduler.services.nodes.gpus import gpu_trouble, take_gpus, write_facts
 from scheduler.services.nodes.state import block_node
-from scheduler.states import NodeEventKind, NodeState
+from scheduler.states import NodeState
 from trainer.protocol import SUPPORTED_PROTOCOLS, Enrol, NodeFacts
 
 
@@ -79,7 +80,7 @@ def enrol_node(*, message: Enrol, address: str, now: datetime) -> tuple[Node, st
     )
     write_facts(node=node, facts=message.facts, now=now)
     gpu_trouble(node=node, now=now)  # takes its devices, if they are free; its first sync asks again
-    note_node(node=node, kind=NodeEventKind.ENROLLED, now=now, reason=f"From {address}.")
+    note_node(node=node, event=EventType.NODE_ENROLLED, now=now, reason=f"From {address}.")
     audit(action="node joined", node=node.name, target=node.pk, now=now, address=address)
     hints.tick()
     return node, token

@@ -14,10 +14,12 @@ from django.db import transaction
 
 from portal.accounts.models import User
 from portal.accounts.services import audit
+from portal.events.models import Event
+from portal.events.types import EventType
 from scheduler import hints
 from scheduler.core.market.types import NodeTerms
 from scheduler.errors import Conflict, check_transition
-from scheduler.models import Node, NodeEvent
+from scheduler.models import Node
 from scheduler.services.nodes.events import note_node
 from scheduler.services.nodes.gpus import gpu_trouble, take_other_facts
 from scheduler.states import (
@@ -25,7 +27,6 @@ from scheduler.states import (
     NODE_TRANSITIONS,
     STANDING,
     Block,
-    NodeEventKind,
     NodeState,
 )
 
@@ -52,7 +53,7 @@ def block_node(*, node: Node, kind: Block, reason: str, now: datetime, until: da
     lasts = node.block_kind in STANDING or (node.block_kind == Block.UNCONFIRMED and until is not None)
     if not lasts or kind in STANDING:
         move_node(
-            node=node, to=NodeState.BLOCKED, kind=NodeEventKind.BLOCKED, now=now, reason=reason,
+            node=node, to=NodeState.BLOCKED, event=EventType.NODE_BLOCKED, now=now, reason=reason,
             until=until, block_kind=kind,
         )  # fmt: skip
 
@@ -60,7 +61,9 @@ def block_node(*, node: Node, kind: Block, reason: str, now: datetime, until: da
 def lose_node(*, node: Node, reason: str, now: datetime) -> None:
     """A node that was silent for longer than its lease."""
     kept = node.block_kind if node.block_kind in STANDING else ""
-    move_node(node=node, to=NodeState.LOST, kind=NodeEventKind.LOST, now=now, reason=reason, block_kind=kept)
+    move_node(
+        node=node, to=NodeState.LOST, event=EventType.NODE_LOST, now=now, reason=reason, block_kind=kept
+    )
 
 
 @transaction.atomic
@@ -78,7 +81,7 @@ def readmit_node(*, node: Node, now: datetime) -> None:
         block_node(node=node, kind=trouble.kind, reason=trouble.reason, now=now)
     elif drain := standing_drain(node):
         move_node(
-            node=node, to=NodeState.DRAINING, kind=NodeEventKind.DRAIN, now=now,
+            node=node, to=NodeState.DRAINING, event=EventType.NODE_DRAINING, now=now,
             reason=drain.reason, actor=drain.actor,
         )  # fmt: skip
     elif _lies(node, now):
@@ -92,10 +95,10 @@ def readmit_node(*, node: Node, now: datetime) -> None:
             until=now + _blocked_for(),
         )
     else:
-        kind, reason = NodeEventKind.BACK, "It reports nothing running."
-        if not NodeEvent.objects.filter(node=node, kind=NodeEventKind.JOINED).exists():
-            kind, reason = NodeEventKind.JOINED, "It reported for the first time."
-        move_node(node=node, to=NodeState.READY, kind=kind, now=now, reason=reason)
+        event, reason = EventType.NODE_BACK, "It reports nothing running."
+        if not node.events.filter(type=EventType.NODE_JOINED).exists():
+            event, reason = EventType.NODE_JOINED, "It reported for the first time."
+        move_node(node=node, to=NodeState.READY, event=event, now=now, reason=reason)
 
 
 def _flaps(node: Node, now: datetime) -> bool:
@@ -105,10 +108,10 @@ def _flaps(node: Node, now: datetime) -> bool:
     """
     if node.kind == NodeTerms.SPOT:
         return False
-    counted = (NodeEventKind.LOST, NodeEventKind.RESUME)
-    events = NodeEvent.objects.filter(node=node, kind__in=counted, at__gt=now - LOST_WITHIN)
-    last = events.order_by("-id").values_list("kind", flat=True)[:LOSSES]
-    return list(last) == [NodeEventKind.LOST] * LOSSES
+    counted = (EventType.NODE_LOST, EventType.NODE_RESUMED)
+    events = node.events.filter(type__in=counted, at__gt=now - LOST_WITHIN)
+    last = events.order_by("-id").values_list("type", flat=True)[:LOSSES]
+    return list(last) == [EventType.NODE_LOST] * LOSSES
 
 
 @transaction.atomic
@@ -120,20 +123,20 @@ def record_implausible(*, node: Node, what: str, now: datetime) -> None:
     _hold(node)
     if node.block_kind == Block.LIES:
         return
-    note_node(node=node, kind=NodeEventKind.IMPLAUSIBLE, now=now, reason=what)
+    note_node(node=node, event=EventType.NODE_IMPLAUSIBLE, now=now, reason=what)
     if _lies(node, now):
         _block_liar(node, now)
 
 
 def _lies(node: Node, now: datetime) -> bool:
-    counted = (NodeEventKind.IMPLAUSIBLE, NodeEventKind.RESUME)
-    events = NodeEvent.objects.filter(node=node, kind__in=counted, at__gt=now - LIES_WITHIN)
-    last = events.order_by("-id").values_list("kind", flat=True)[:LIES]
-    return list(last) == [NodeEventKind.IMPLAUSIBLE] * LIES
+    counted = (EventType.NODE_IMPLAUSIBLE, EventType.NODE_RESUMED)
+    events = node.events.filter(type__in=counted, at__gt=now - LIES_WITHIN)
+    last = events.order_by("-id").values_list("type", flat=True)[:LIES]
+    return list(last) == [EventType.NODE_IMPLAUSIBLE] * LIES
 
 
 def _block_liar(node: Node, now: datetime) -> None:
-    last = NodeEvent.objects.filter(node=node, kind=NodeEventKind.IMPLAUSIBLE).order_by("-id").first()
+    last = node.events.filter(type=EventType.NODE_IMPLAUSIBLE).order_by("-id").first()
     reason = (
         f"{LIES} of its reports within a day cannot be; the last one: {last.reason if last else ''}. Check"
         " its agent, then resume it."
@@ -145,11 +148,11 @@ def _is_over(node: Node, now: datetime) -> bool:
     return node.until is not None and node.until < now
 
 
-def standing_drain(node: Node) -> NodeEvent | None:
+def standing_drain(node: Node) -> Event | None:
     """The drain that nobody has taken back, whatever happened to the node since."""
-    decided = (NodeEventKind.DRAIN, NodeEventKind.RESUME, NodeEventKind.BACK)
-    last = NodeEvent.objects.filter(node=node, kind__in=decided).order_by("-id").first()
-    return last if last and last.kind == NodeEventKind.DRAIN else None
+    decided = (EventType.NODE_DRAINING, EventType.NODE_RESUMED, EventType.NODE_BACK)
+    last = node.events.filter(type__in=decided).order_by("-id").first()
+    return last if last and last.type == EventType.NODE_DRAINING else None
 
 
 def _must_prove_itself(node: Node) -> bool:
@@ -167,7 +170,7 @@ def record_decline(*, node: Node, reason: str, now: datetime) -> None:
     The three must be within the time for which a node is blocked.
     """
     _hold(node)
-    note_node(node=node, kind=NodeEventKind.DECLINED, now=now, reason=reason)
+    note_node(node=node, event=EventType.NODE_DECLINED, now=now, reason=reason)
     since = (now - _blocked_for()).timestamp()
     recent = [at for at in node.declines if at > since] + [now.timestamp()]
     Node.objects.filter(pk=node.pk).update(declines=recent[-DECLINES:])
@@ -200,7 +203,7 @@ def drain_node(*, node: Node, actor: User, reason: str, move_jobs: bool, now: da
     if standing_drain(node):
         raise Conflict(f"The node is {node.state} and was drained before; it stays drained when it is back.")
     to = NodeState(node.state) if _must_prove_itself(node) else NodeState.DRAINING
-    _decide(node, to, kind=NodeEventKind.DRAIN, reason=reason, actor=actor, move_jobs=move_jobs, now=now)
+    _decide(node, to, event=EventType.NODE_DRAINING, reason=reason, actor=actor, move_jobs=move_jobs, now=now)
     audit(action="node drained", actor=actor, target=node.pk, data={"reason": reason}, now=now)
     return node
 
@@ -228,7 +231,7 @@ def resume_node(*, node: Node, actor: User, reason: str, now: datetime, take_ove
         raise Conflict(f"The node cannot be resumed. {trouble.reason}")
     Node.objects.filter(pk=node.pk).update(declines=[], old_boot_ids=[], strays=[])
     to = NodeState(node.state) if waits else NodeState.READY
-    _decide(node, to, kind=NodeEventKind.RESUME, reason=reason, actor=actor, move_jobs=False, now=now)
+    _decide(node, to, event=EventType.NODE_RESUMED, reason=reason, actor=actor, move_jobs=False, now=now)
     audit(action="node resumed", actor=actor, target=node.pk, data={"reason": reason}, now=now)
     return node
 
@@ -236,7 +239,7 @@ def resume_node(*, node: Node, actor: User, reason: str, now: datetime, take_ove
 def finish_drain(*, node: Node, now: datetime) -> None:
     """A draining node that holds nothing any more."""
     move_node(
-        node=node, to=NodeState.DRAINED, kind=NodeEventKind.DRAINED, now=now,
+        node=node, to=NodeState.DRAINED, event=EventType.NODE_DRAINED, now=now,
         reason=node.reason, actor=node.state_by,
     )  # fmt: skip
 
@@ -253,7 +256,7 @@ def _decide(
     node: Node,
     to: NodeState,
     *,
-    kind: NodeEventKind,
+    event: EventType,
     reason: str,
     actor: User,
     move_jobs: bool,
@@ -265,10 +268,10 @@ def _decide(
     """
     Node.present.filter(pk=node.pk).update(move_jobs=move_jobs)
     if to == node.state:
-        note_node(node=node, kind=kind, now=now, reason=reason, actor=actor)
+        note_node(node=node, event=event, now=now, reason=reason, actor=actor)
         node.refresh_from_db()
     else:
-        move_node(node=node, to=to, kind=kind, now=now, reason=reason, actor=actor)
+        move_node(node=node, to=to, event=event, now=now, reason=reason, actor=actor)
 
 
 @transaction.atomic
@@ -276,7 +279,7 @@ def move_node(
     *,
     node: Node,
     to: NodeState,
-    kind: NodeEventKind,
+    event: EventType,
     now: datetime,
     reason: str = "",
     actor: User | None = None,
@@ -293,6 +296,6 @@ def move_node(
     if here.update(
         state=to, state_since=now, reason=reason[:500], until=until, state_by=actor, block_kind=block_kind
     ):
-        note_node(node=node, kind=kind, now=now, reason=reason, actor=actor)
+        note_node(node=node, event=event, now=now, reason=reason, actor=actor)
         hints.tick()
     node.refresh_from_db()

@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from portal.events.types import EventType
 from scheduler.models import Node
 from scheduler.services.nodes.events import note_node
 from scheduler.services.nodes.state import move_node, standing_drain
-from scheduler.states import NodeEventKind, NodeState
+from scheduler.states import NodeState
 
 SAME = timedelta(seconds=5)  # the duration is told anew with every sync
 
@@ -37,9 +38,9 @@ def take_notice(*, node: Node, withdraw_in_s: float | None, now: datetime) -> No
         return
     reason = f"Its provider takes it back in {withdraw_in_s:.0f} s."
     if node.state == NodeState.READY:
-        move_node(node=node, to=NodeState.DRAINING, kind=NodeEventKind.WITHDRAWN, now=now, reason=reason)
+        move_node(node=node, to=NodeState.DRAINING, event=EventType.NODE_WITHDRAWN, now=now, reason=reason)
     else:
-        note_node(node=node, kind=NodeEventKind.WITHDRAWN, now=now, reason=reason)
+        note_node(node=node, event=EventType.NODE_WITHDRAWN, now=now, reason=reason)
 
 
 def _stays(node: Node, now: datetime) -> None:
@@ -47,6 +48,6 @@ def _stays(node: Node, now: datetime) -> None:
     node.refresh_from_db()
     reason = "Its provider's notice is gone."
     if node.state in (NodeState.DRAINING, NodeState.DRAINED) and standing_drain(node) is None:
-        move_node(node=node, to=NodeState.READY, kind=NodeEventKind.KEPT, now=now, reason=reason)
+        move_node(node=node, to=NodeState.READY, event=EventType.NODE_KEPT, now=now, reason=reason)
     else:
-        note_node(node=node, kind=NodeEventKind.KEPT, now=now, reason=reason)
+        note_node(node=node, event=EventType.NODE_KEPT, now=now, reason=reason)

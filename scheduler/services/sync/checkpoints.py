@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from portal.events.types import EventType
 from scheduler.models import Attempt, Checkpoint
 from scheduler.services.jobs.transitions import locked, note_job
-from scheduler.states import JobEventKind
 
 
 def set_aside(*, attempt: Attempt, reason: str, now: datetime) -> None:
@@ -21,7 +21,7 @@ def set_aside(*, attempt: Attempt, reason: str, now: datetime) -> None:
         return
     note_job(
         job=locked(attempt.job_id),
-        kind=JobEventKind.CHECKPOINT_LOST,
+        event=EventType.JOB_CHECKPOINT_LOST,
         now=now,
         reason=f"The checkpoint at step {checkpoint.step} is not used again: {reason}",
         data={"step": checkpoint.step},

@@ -17,6 +17,7 @@ from django.db import transaction
 from django.db.models import Max, Q, Sum
 
 from knowledge.core.domain.option_json import option_json
+from portal.events.types import EventType
 from scheduler.core.measured import FIGURES, SENTENCES
 from scheduler.core.plausible import (
     FASTEST_TOKENS_PER_S,
@@ -31,7 +32,6 @@ from scheduler.services.jobs.recommend import repredict
 from scheduler.services.jobs.transitions import note_job
 from scheduler.services.sync import progress
 from scheduler.services.sync.warnings import warn
-from scheduler.states import JobEventKind
 from trainer.message_reader import LARGEST, storable
 from trainer.protocol import GONE, MAX_LOG_BYTES, File, ProtocolError, Report, ReportKind
 from trainer.protocol_parsing import parse_file
@@ -194,10 +194,10 @@ def _note_left_out(
     """Tell the owner once that a figure is missing, and from which step on."""
     data = {"metric": metric.public_name, "fence": attempt.fence}
     if not job.events.filter(
-        kind=JobEventKind.METRIC_LEFT_OUT, data__metric=metric.public_name, data__fence=attempt.fence
+        type=EventType.JOB_METRIC_LEFT_OUT, data__metric=metric.public_name, data__fence=attempt.fence
     ).exists():
         reason = f"The {metric.label} of step {step} is left out: {why}. Later ones like it have no note."
-        note_job(job=job, kind=JobEventKind.METRIC_LEFT_OUT, now=now, reason=reason, data=data)
+        note_job(job=job, event=EventType.JOB_METRIC_LEFT_OUT, now=now, reason=reason, data=data)
 
 
 def _believed(body: dict[str, Any], name: str) -> float | None:
@@ -293,7 +293,7 @@ def _checkpoint(job: Job, claim: Claim, report: Report, now: datetime) -> None:
     )
     if is_new:
         reason = f"Checkpoint at step {step}."
-        note_job(job=job, kind=JobEventKind.CHECKPOINT, now=now, reason=reason, data={"stored": stored})
+        note_job(job=job, event=EventType.JOB_CHECKPOINT, now=now, reason=reason, data={"stored": stored})
 
 
 def _forget_checkpoints(job: Job, claim: Claim, step: int, now: datetime) -> None:
@@ -304,7 +304,7 @@ def _forget_checkpoints(job: Job, claim: Claim, step: int, now: datetime) -> Non
     reason = f"The checkpoint at step {step} is not on {claim.node.name} any more."
     known = Checkpoint.objects.filter(job=job, node=claim.node, step__lte=step, fault="")
     if known.update(fault=reason):
-        note_job(job=job, kind=JobEventKind.CHECKPOINT, now=now, reason=reason, data={"stored": GONE})
+        note_job(job=job, event=EventType.JOB_CHECKPOINT, now=now, reason=reason, data={"stored": GONE})
 
 
 def _files(raw: Any) -> list[File]:

@@ -13,11 +13,12 @@ from django.db import transaction
 from django.db.models import F, Min, Q, Sum
 
 from knowledge.core.domain.cost import cost
+from portal.events.types import EventType
 from scheduler.core.job_warnings import PARTS, WARNINGS, Outlook, PeakGrowth, Risk, chances, likely
 from scheduler.models import Allocation, Attempt, Job
 from scheduler.selectors.figures.cost import job_costs
 from scheduler.services.jobs.transitions import locked, note_job
-from scheduler.states import JobEventKind, JobState
+from scheduler.states import JobState
 
 SILENT_S = 30.0  # of jobs that report more often, the reports see to it
 NEARLY_FULL = 0.8  # the share of its GPUs' memory from which on a job's growth is looked at
@@ -37,12 +38,18 @@ def warn(job: Job, attempt: Attempt, now: datetime, memory: PeakGrowth | None = 
         if risk not in before:
             reason = f"{WARNINGS[risk].text} {WARNINGS[risk].remedy}"
             data = {"code": risk.value, "chance": round(found[risk], 3)}
-            note_job(job=job, kind=JobEventKind.WARNING, now=now, reason=reason, data=data)
+            note_job(job=job, event=_warning_of(risk), now=now, reason=reason, data=data)
     for risk in before:
         if risk not in after:
             data = {"code": risk.value}
-            note_job(job=job, kind=JobEventKind.WARNING_OVER, now=now, reason=WARNINGS[risk].over, data=data)
+            note_job(
+                job=job, event=EventType.JOB_WARNING_OVER, now=now, reason=WARNINGS[risk].over, data=data
+            )
     _keep(attempt, after, now)
+
+
+def _warning_of(risk: Risk) -> EventType:
+    return EventType.JOB_DEADLINE_AT_RISK if risk is Risk.LATE else EventType.JOB_WARNING
 
 
 def warn_of_silent_jobs(now: datetime) -> None:

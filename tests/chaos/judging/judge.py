@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from scheduler.models import Attempt, Job, Node, NodeEvent
+from portal.events.models import Event
+from portal.events.types import EventType
+from scheduler.models import Attempt, Job, Node
 from tests.chaos.judging.silence import Silences
 from tests.chaos.notes import Note
 from tests.harness.invariant_checks import CHECKS, ENDED
@@ -84,10 +86,12 @@ def _nodes(rows: str, silences: Silences, nodes: int) -> Iterator[Violation]:
     for name, state, reason in present:
         if state != "ready":
             yield Violation("L4", "every node works again", name, f"{state}: {reason}")
-    for event in NodeEvent.objects.using(rows).filter(kind__in=("lost", "blocked")).select_related("node"):
-        if event.kind == "lost" and (why := silences.too_short(event.node.name, event.at.timestamp())):
-            yield Violation("F10", "no node is lost before its lease has passed", event.node.name, why)
-        if event.kind == "blocked" and "resume/" in event.reason:
-            yield Violation("F", "no node is blamed for a checkpoint", event.node.name, event.reason)
-        if event.kind == "blocked" and event.reason.startswith("Two agents"):
-            yield Violation("F3", "one agent is not taken for two", event.node.name, event.reason)
+    names = dict(Node.objects.using(rows).values_list("pk", "name"))
+    for event in Event.objects.using(rows).filter(type__in=(EventType.NODE_LOST, EventType.NODE_BLOCKED)):
+        name, lost = names[event.subject], event.type == EventType.NODE_LOST
+        if lost and (why := silences.too_short(name, event.at.timestamp())):
+            yield Violation("F10", "no node is lost before its lease has passed", name, why)
+        if not lost and "resume/" in event.reason:
+            yield Violation("F", "no node is blamed for a checkpoint", name, event.reason)
+        if not lost and event.reason.startswith("Two agents"):
+            yield Violation("F3", "one agent is not taken for two", name, event.reason)

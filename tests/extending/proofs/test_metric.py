@@ -19,7 +19,7 @@ def client(db: None) -> Client:
     order = node.take_up()
     node.run(order, step(1), step(2, padding=0.25), step(3, padding=0.5))
     node.run(order, step(4, padding=1.5e19))
-    assert "padding must be a number from 0 to 1e+18" in job.events.get(kind="metric_left_out").reason
+    assert "padding must be a number from 0 to 1e+18" in job.events.get(type="job.metric_left_out").reason
     client = Client()
     client.force_login(job.owner)
     return client

@@ -13,9 +13,9 @@ import pytest
 from django.core.management import call_command
 
 from portal.accounts.models import AuditEntry
+from portal.events.models import Event
 from portal.logs import JsonFormatter
 from portal.web.people import tokens
-from scheduler.models import JobEvent, NodeEvent
 from tests.portal.access import table
 from tests.portal.access.asking import AccessMatrix
 from tests.portal.access.sides import SECRETS
@@ -37,7 +37,7 @@ def log() -> Iterator[io.StringIO]:
 
 def rows() -> str:
     """The texts of the audit record and the histories."""
-    tables = (AuditEntry.objects, JobEvent.objects, NodeEvent.objects)
+    tables = (AuditEntry.objects, Event.objects)
     return json.dumps([list(manager.values()) for manager in tables], default=str)
 
 

@@ -15,6 +15,7 @@ from django.utils import timezone
 from knowledge.services import record_execution
 from knowledge.tasks import train
 from portal.accounts.models import User
+from portal.events.models import Event
 from tests.harness import world
 from tests.knowledge.conftest import TINY, promised
 
@@ -56,6 +57,8 @@ def told_to_monitors(name: str) -> float:
 
 def test_a_drift_is_shown_to_everybody_who_looks_at_predictions(browser: Client, measure: Measure) -> None:
     measure(50.0)
+    event = Event.objects.get(type="predictor.drift")
+    assert (event.data["runs"], event.data["coverage"]) == (20, 0.0)
     page = browser.get(PREDICTIONS).content.decode()
     assert ALARM in page
     assert "Only 0 of the last 20 runs ended within" in page

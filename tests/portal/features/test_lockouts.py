@@ -126,7 +126,7 @@ def test_jobs_go_to_another_person_and_run_on(
     assert intruder.gets_in() == []
     assert [world.state_of(job) for job in (running, queued)] == ["running", "queued"]
     assert [job.owner for job in Job.objects.order_by("pk")] == [person, person, intruder.eve]
-    assert running.events.last().kind == "handed_over"
+    assert running.events.last().type == "job.handed_over"
     assert running.version == running.events.count()
     assert {job["id"] for job in api.get("/api/jobs/").json()["data"]} == {running.pk, queued.pk}
     [order] = node.orders.values()

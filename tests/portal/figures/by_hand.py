@@ -10,9 +10,11 @@ from typing import Any
 
 from knowledge.catalogue.portal_catalogue import known_model
 from knowledge.core.domain.types import Interval
+from portal.events.models import Event
+from portal.events.types import MOVES, EventType
 from scheduler.core.pace import measured_pace
 from scheduler.core.remaining_time import promised_remaining, time_left
-from scheduler.models import Allocation, Attempt, JobEvent
+from scheduler.models import Allocation, Attempt
 from tests.portal.figures.story import Story
 
 SHOWN = {
@@ -52,7 +54,7 @@ class ByHand:
 
     def __init__(self, story: Story) -> None:
         self.story, self.now = story, story.clock.now
-        self.events = list(JobEvent.objects.filter(job=story.job, kind__in=("submitted", "state")))
+        self.events = list(story.job.events.filter(type__in=MOVES | {EventType.JOB_SUBMITTED}))
         self.last = self.events[-1]
         self.tries = [self._try(fence) for fence in sorted({event.fence for event in self.events} - {0})]
 
@@ -68,7 +70,7 @@ class ByHand:
             [row.gpu.node_id for row in held],
         )  # fmt: skip
 
-    def _shown(self, event: JobEvent) -> str:
+    def _shown(self, event: Event) -> str:
         return SHOWN[f"{event.new}/{event.stop_for}" if event.stop_for else event.new]
 
     @property

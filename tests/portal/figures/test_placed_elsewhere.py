@@ -13,8 +13,9 @@ from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Interval, Option
 from portal.accounts.models import User
 from portal.clock import database_now
+from portal.events.models import Event
 from scheduler.loop.tick import tick
-from scheduler.models import Job, JobEvent
+from scheduler.models import Job
 from scheduler.selectors.analysis.period import Period
 from scheduler.selectors.analysis.track_record import latest_pairs, verdicts
 from scheduler.selectors.figures.promise import comparison, comparison_with_submission
@@ -57,7 +58,7 @@ def test_a_job_says_at_its_start_that_it_is_placed_elsewhere(
     browser: Client, api: APIClient, person: User
 ) -> None:
     job = ended_job(elsewhere(), person)
-    start = JobEvent.objects.get(job=job, data__has_key="option")
+    start = Event.objects.get(subject=job.pk, data__has_key="option")
     assert "promised at submission were 8 × A100-SXM4-80GB and 23 min" in start.reason
     page = browser.get(f"/jobs/{job.pk}/tabs/overview/").content.decode()
     assert "Placed elsewhere than promised" in page
@@ -82,6 +83,6 @@ def test_the_predictions_page_counts_both_apart(browser: Client, person: User) -
 
 def test_a_job_placed_as_promised_has_one_promise(browser: Client, api: APIClient, person: User) -> None:
     job = ended_job(None, person)
-    assert "promised at submission" not in JobEvent.objects.get(job=job, data__has_key="option").reason
+    assert "promised at submission" not in Event.objects.get(subject=job.pk, data__has_key="option").reason
     assert "Placed elsewhere" not in browser.get(f"/jobs/{job.pk}/tabs/overview/").content.decode()
     assert api.get(f"/api/jobs/{job.pk}/").json()["submission_comparison"] == []

@@ -18,7 +18,7 @@ from django.db.migrations.operations import AddField, AlterField
 from django.db.migrations.state import ProjectState
 from django.utils import timezone
 
-OURS = ("accounts", "knowledge", "scheduler")
+OURS = ("accounts", "events", "knowledge", "scheduler")
 
 
 @pytest.fixture(autouse=True)

@@ -118,7 +118,7 @@ def test_gpus_that_lay_idle_for_nothing_are_lost_as_well(client: Client, db: Non
     PendingStart.objects.update(made_at=F("made_at") - HALF_A_MINUTE, expires_at=F("made_at") - HALF_A_MINUTE)
     made_at = PendingStart.objects.get().made_at
     tick()
-    over_at = taker.events.get(kind="reservation_over").at
+    over_at = taker.events.get(type="job.reservation_over").at
     assert counted(client, LOST)[key] == pytest.approx((over_at - made_at).total_seconds())
 
 

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from portal.accounts.models import User
 from portal.accounts.visits import SAME_VISIT
+from portal.events.services import give_positions
 from scheduler.loop.tick import tick
-from scheduler.models import JobEvent, NodeEvent
 from tests.harness import fake_node, world
 
 
@@ -61,13 +61,12 @@ def test_what_ended_since_the_last_visit_is_told_until_the_next(browser: Client,
     order = next(iter(node.orders.values()))
     node.run(order, fake_node.step(1))
     node.end(order, "succeeded", fake_node.result())
+    give_positions()
     for _ in range(2):  # a reload keeps the news
         shown = page(browser)
         news = shown[shown.index("Since your last visit") :]
         assert "ended meanwhile" in news
         assert "new-box" in news
-    for happened in (JobEvent, NodeEvent):
-        happened.objects.update(at=timezone.now() - 2 * SAME_VISIT)
     went_away(person)
     assert "None of your jobs started or ended" in page(browser)
 
@@ -76,4 +75,5 @@ def test_what_others_do_is_no_news_of_mine(browser: Client, person: User) -> Non
     page(browser)
     went_away(person)
     world.placed_job(world.fake_node(), name="their job")
+    give_positions()
     assert "their job" not in page(browser)

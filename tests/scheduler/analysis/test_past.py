@@ -8,8 +8,10 @@ import pytest
 
 from portal.accounts.models import Team
 from portal.clock import database_now
+from portal.events.models import Event
+from portal.events.types import EventType
 from scheduler.core.limits import Quota
-from scheduler.models import Attempt, Job, Node, NodeEvent
+from scheduler.models import Attempt, Job, Node
 from scheduler.selectors.past.nodes import past_nodes
 from scheduler.selectors.past.options import past_options
 from scheduler.selectors.past.rules import past_limits, past_policies, past_windows
@@ -17,38 +19,41 @@ from scheduler.services.nodes.state import drain_node, resume_node
 from scheduler.services.policy import choose_policy
 from scheduler.services.quotas import QuotaValues, set_quotas
 from scheduler.services.windows import WindowValues, add_window
-from scheduler.states import NodeEventKind
 from tests.harness import world
 from tests.harness.fake_node import FakeNode
 from tests.scheduler.analysis.past import ended_job
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 HOUR = timedelta(hours=1)
+T = EventType
 
 
-def events(node: FakeNode, *kinds: tuple[NodeEventKind, float]) -> None:
+def events(node: FakeNode, *kinds: tuple[EventType, float]) -> None:
     """A node that has been there for long, with what happened to it: kind and hours after the beginning."""
     begin = database_now() - 10 * HOUR
     Node.objects.filter(pk=node.node_id).update(enrolled_at=begin - 100 * HOUR)
-    NodeEvent.objects.filter(node=node.node_id).delete()
+    Event.objects.filter(subject=node.node_id).delete()
     for kind, hours in kinds:
-        NodeEvent.objects.create(node_id=node.node_id, kind=kind, at=begin + hours * HOUR)
+        Event.objects.create(subject=node.node_id, type=kind, at=begin + hours * HOUR)
 
 
 @pytest.mark.parametrize(
     ("kinds", "expected"),
     [
         ((), []),
-        ([("lost", 1), ("back", 2)], [(1, 0, True), (2, 1, False)]),
-        ([("lost", -2), ("back", -1), ("drain", 1), ("drained", 2)], [(1, 0, False)]),
-        ([("drain", -1), ("resume", 3)], [(0, 0, False), (3, 1, False)]),
-        ([("lost", 1), ("resume", 2), ("back", 3)], [(1, 0, True), (3, 1, False)]),
-        ([("blocked", 1), ("resume", 2), ("removed", 3)], [(1, 0, False), (2, 1, False), (3, 0, True)]),
-        ([("declined", 1), ("price", 2)], []),
+        ([(T.NODE_LOST, 1), (T.NODE_BACK, 2)], [(1, 0, True), (2, 1, False)]),
+        ([(T.NODE_LOST, -2), (T.NODE_BACK, -1), (T.NODE_DRAINING, 1), (T.NODE_DRAINED, 2)], [(1, 0, False)]),
+        ([(T.NODE_DRAINING, -1), (T.NODE_RESUMED, 3)], [(0, 0, False), (3, 1, False)]),
+        ([(T.NODE_LOST, 1), (T.NODE_RESUMED, 2), (T.NODE_BACK, 3)], [(1, 0, True), (3, 1, False)]),
+        (
+            [(T.NODE_BLOCKED, 1), (T.NODE_RESUMED, 2), (T.NODE_REMOVED, 3)],
+            [(1, 0, False), (2, 1, False), (3, 0, True)],
+        ),
+        ([(T.NODE_DECLINED, 1), (T.NODE_PRICE_CHANGED, 2)], []),
     ],
 )
 def test_nodes_come_fail_and_go(
-    kinds: list[tuple[NodeEventKind, float]], expected: list[tuple[float, int, bool]]
+    kinds: list[tuple[EventType, float]], expected: list[tuple[float, int, bool]]
 ) -> None:
     node = world.fake_node(slots=2)
     events(node, *kinds)
@@ -62,7 +67,7 @@ def test_nodes_come_fail_and_go(
 def test_a_node_that_came_later_is_not_there_before() -> None:
     node, now = world.fake_node(), database_now()
     Node.objects.update(enrolled_at=now - HOUR)
-    NodeEvent.objects.all().delete()
+    Event.objects.all().delete()
     changes = [(one.where, round(one.t_s), one.available) for one in past_nodes(now - 2 * HOUR, now).capacity]
     assert changes == [(node.node_id, 0, 0), (node.node_id, 3600, 1)]
     assert past_nodes(now - 3 * HOUR, now - 2 * HOUR).cluster.pools == ()

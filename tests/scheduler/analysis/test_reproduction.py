@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from portal.clock import database_now
-from scheduler.models import Attempt, JobEvent, Simulation
+from portal.events.models import Event
+from scheduler.models import Attempt, Simulation
 from scheduler.services.jobs.priorities import hold_job, move_to_front, release_job
 from scheduler.services.jobs.verbs import pause_job, resume_job
 from scheduler.services.policy import choose_policy
@@ -84,9 +85,9 @@ def test_it_is_with_holds_pauses_and_moves_to_the_front(
     policy: str, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded(policy, replace(PLAIN, jobs=8, acts=ACTS), settings, monkeypatch)
-    kinds = {*JobEvent.objects.values_list("kind", flat=True)}
-    assert kinds >= {"held", "released", "moved to the front"}
-    assert JobEvent.objects.filter(new="paused").count() == 2
+    kinds = {*Event.objects.values_list("type", flat=True)}
+    assert kinds >= {"job.held", "job.released", "job.moved_to_the_front"}
+    assert Event.objects.filter(new="paused").count() == 2
     made = simulated(policy)
     assert max(off(made).values()) <= WITHIN
     monkeypatch.setattr("scheduler.services.simulations.own_past.past_acts", lambda *_: ())

@@ -68,7 +68,7 @@ def test_a_waiting_job_is_promised_anew_and_learns_the_same(api: APIClient, job:
     assert is_renewed(job)
     assert (job.params, job.fixed["gpu_model"]) == (learnt, CHEAP)
     assert (job.promised and job.promised.gpu_model, job.chosen["gpu_model"]["by"]) == (CHEAP, "user")
-    event = job.events.get(kind="changed")
+    event = job.events.get(type="job.promise_changed")
     assert event.data["params.gpu_model"] == [None, CHEAP]
     assert event.reason.startswith("Its goal is cheapest now. Its deadline was changed.")
     assert AuditEntry.objects.get(action="job changed", target=job.pk).data == event.data
@@ -88,7 +88,7 @@ def test_what_is_learnt_may_change_before_the_first_attempt_only(api: APIClient,
     fields = refused.json()["error"]["fields"]
     assert list(fields) == ["params.max_steps"]
     assert "clone it with another value" in fields["params.max_steps"]
-    job.events.filter(kind="changed").delete()
+    job.events.filter(type="job.promise_changed").delete()
     assert change(api, job, params={"gpu_model": CHEAP}).status_code == 200
     assert not is_renewed(job), "its promise stays after its first attempt"
     assert models_of(job) == {CHEAP}
@@ -119,7 +119,7 @@ def test_a_value_that_cannot_be_is_named_and_nothing_is_written(
     refused = change(api, job, **asked)
     assert refused.status_code == (403 if field == "priority" else 400)
     assert remedy in refused.json()["error"]["fields"][field]
-    assert list(job.events.values_list("kind", flat=True)) == ["submitted"]
+    assert list(job.events.values_list("type", flat=True)) == ["job.submitted"]
     assert Job.objects.get(pk=job.pk).fixed == job.fixed
 
 

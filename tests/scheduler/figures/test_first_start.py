@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from portal.clock import database_now
+from portal.events.types import EventType
 from scheduler.loop.tick import tick
 from scheduler.models import Job, StartForecast
 from scheduler.selectors.figures.start_forecasts import judged_starts, start_promise
@@ -38,7 +39,7 @@ def test_a_pause_does_not_change_the_first_start(*, trained: bool) -> None:
     assert (job.state, job.first_started_at) == ("running", first)
 
 
-@pytest.mark.parametrize("kind", ["", "held"])
+@pytest.mark.parametrize("kind", ["", "job.held"])
 def test_a_start_is_judged_as_predictions_does(kind: str) -> None:
     now = database_now()
     job = world.job(world.user())
@@ -47,7 +48,7 @@ def test_a_start_is_judged_as_predictions_does(kind: str) -> None:
         start_low=now + timedelta(seconds=30), start_high=now + timedelta(seconds=90),
     )  # fmt: skip
     if kind:
-        note_job(job=job, kind=kind, now=now + timedelta(seconds=10))
+        note_job(job=job, event=EventType(kind), now=now + timedelta(seconds=10))
     Job.objects.filter(pk=job.pk).update(first_started_at=now + timedelta(seconds=45))
     promise = start_promise(job)
     assert promise is not None

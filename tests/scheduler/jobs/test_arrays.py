@@ -10,8 +10,9 @@ from django.test.utils import CaptureQueriesContext
 
 from portal.accounts.models import User
 from portal.clock import database_now
+from portal.events.models import Event
 from scheduler.loop.tick import tick
-from scheduler.models import Job, JobArray, JobEvent
+from scheduler.models import Job, JobArray
 from scheduler.services.jobs.arrays import Cancelled, cancel_array, submit_array
 from scheduler.services.jobs.verbs import cancel_job, pause_job
 from tests.harness import world
@@ -57,10 +58,10 @@ def test_a_member_ends_as_a_job_that_is_cancelled_alone() -> None:
     columns = ("state", "stop_for", "version", "fence", "state_since", "shown_since", "ended_at", "wait_code")
     same = Job.objects.values_list(*columns)
     assert set(same.filter(array=array)) == {same.get(pk=alone.pk)}
-    events = JobEvent.objects.filter(number=3).values_list(
-        "kind", "old", "new", "stop_for", "fence", "reason", "data__isnull", "actor", "at"
+    events = Event.objects.filter(number=3).values_list(
+        "type", "old", "new", "stop_for", "fence", "reason", "data__isnull", "actor", "at"
     )
-    assert set(events.filter(job__array=array)) == {events.get(job=alone)}
+    assert set(events.filter(subject__in=array.jobs.values("pk"))) == {events.get(subject=alone.pk)}
 
 
 def test_the_time_in_the_queue_is_counted() -> None:

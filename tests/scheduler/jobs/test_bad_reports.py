@@ -68,7 +68,7 @@ def test_a_step_with_one_figure_that_cannot_be_is_kept_without_it(node: FakeNode
     assert (job.step, job.loss) == (2, 2.5)
     kept = Attempt.objects.get().metrics.order_by("step")
     assert [(row.loss, row.memory_bytes) for row in kept] == [(2.5, None)] * 2
-    (note,) = job.events.filter(kind="metric_left_out")
+    (note,) = job.events.filter(type="job.metric_left_out")
     assert "step 1 is left out" in note.reason
     assert note.data["metric"] == "memory_bytes"
 

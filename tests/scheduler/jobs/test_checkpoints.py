@@ -68,12 +68,12 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_next(node: Fake
     node.end(order, "succeeded")
     job.refresh_from_db()
     assert (job.state, job.errors_used, job.infrastructure_used) == (JobState.SUCCEEDED, 0, 3)
-    assert [event.reason for event in job.events.filter(kind="checkpoint_lost")] == [
+    assert [event.reason for event in job.events.filter(type="job.checkpoint_lost")] == [
         f"The checkpoint at step {lost} is not used again: {DAMAGED}" for lost in (30, 20)
     ]
     of_node = Node.objects.get()
     assert (of_node.state, of_node.declines) == (NodeState.READY, [])
-    assert not of_node.events.filter(kind="declined").exists()
+    assert not of_node.events.filter(type="node.declined").exists()
 
 
 def test_a_job_whose_checkpoints_are_all_damaged_begins_anew(node: FakeNode) -> None:
@@ -127,7 +127,7 @@ def test_a_job_that_can_never_go_on_fails_as_the_systems(node: FakeNode) -> None
     job.refresh_from_db()
     assert (job.state, job.failure_class) == (JobState.FAILED, "system")
     assert "the portal has lost train.jsonl" in job.failure_reason
-    assert not job.events.filter(kind="checkpoint_lost").exists()
+    assert not job.events.filter(type="job.checkpoint_lost").exists()
     assert Node.objects.get().state == NodeState.READY
 
 

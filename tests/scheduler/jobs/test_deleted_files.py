@@ -48,7 +48,7 @@ def test_they_are_deleted_by_a_program(job: Job, client: Client) -> None:
     assert storage_of(job.owner).used_bytes == job.training_file.bytes
     assert not list((Path(settings.DATA_DIR) / "artifacts" / job.pk).rglob("*.bin"))
     assert client.get(address, headers=headers(job)).json()["data"] == []
-    assert job.events.get(kind="files_deleted").data == {"files": 1, "bytes": 1000}
+    assert job.events.get(type="job.files_deleted").data == {"files": 1, "bytes": 1000}
     assert client.delete(address, headers=headers(job)).status_code == 409
 
 

@@ -8,8 +8,9 @@ import pytest
 from django.db import transaction
 
 from portal.clock import database_now
+from portal.events.models import Event
 from scheduler.errors import IllegalTransition, StaleJob
-from scheduler.models import Job, JobEvent
+from scheduler.models import Job
 from scheduler.services.jobs.transitions import Note, move_all, move_job
 from scheduler.states import (
     BUDGETS,
@@ -18,7 +19,6 @@ from scheduler.states import (
     STOPPED_TO,
     TERMINAL,
     TRANSITIONS,
-    JobEventKind,
     JobState,
     Outcome,
     StopFor,
@@ -63,7 +63,7 @@ def test_only_listed_transitions_happen(old: JobState) -> None:
         stop = StopFor.PAUSE if new is JobState.STOPPING else None
         before = job.version
         if new in TRANSITIONS[old]:
-            move_job(job=job, to=new, now=database_now(), stop_for=stop)
+            move_job(job=job, to=new, now=database_now(), stop_for=stop, data=DATA.get(new))
             assert (job.state, job.version) == (new, before + 1)
         else:
             with pytest.raises(IllegalTransition):
@@ -85,6 +85,12 @@ def test_live_states_are_those_with_an_attempt() -> None:
     assert not LIVE & (TERMINAL | {JobState.QUEUED, JobState.PAUSED})
 
 
+DATA = {
+    JobState.ASSIGNED: {"attempt": "a", "option": "cpu:1x1", "gpus": [["node-1", 0]]},
+    JobState.STOPPING: {"stop_reason": "class"},
+}
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("old", "to", "stop_for"),
@@ -101,14 +107,14 @@ def test_jobs_move_together_as_they_do_one_by_one(
     Job.objects.update(state=old, state_since=now - timedelta(seconds=50), shown_since=None, waited_s=7.0)
     one, *others = Job.objects.filter(pk__in=[job.pk for job in jobs])
     fence = int(to is JobState.ASSIGNED)
-    move_job(job=one, to=to, stop_for=stop_for, now=now, reason="x", data={"y": 1}, fence=fence)
-    notes = dict.fromkeys(others, Note("x", {"y": 1}))
+    move_job(job=one, to=to, stop_for=stop_for, now=now, reason="x", data=DATA.get(to, {}), fence=fence)
+    notes = dict.fromkeys(others, Note("x", DATA.get(to, {})))
     move_all(notes=notes, to=to, stop_for=stop_for, now=now)
     columns = ("state", "stop_for", "version", "state_since", "shown_since", "fence")
     assert len({*Job.objects.values_list(*columns)}) == 1
     waited = list(Job.objects.values_list("waited_s", flat=True))
     assert waited == pytest.approx([57.0 if public_state(old, "") == "queued" else 7.0] * 3, abs=0.001)
-    told = JobEvent.objects.filter(kind=JobEventKind.STATE)
+    told = Event.objects.filter(number=2)
     events = told.values_list("number", "old", "new", "stop_for", "fence", "reason", "data", "actor", "at")
     assert len(events) == 3
     assert len({repr(event) for event in events}) == 1

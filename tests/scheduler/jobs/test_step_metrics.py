@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from scheduler.models import Attempt, JobEvent, Metric
+from portal.events.models import Event
+from scheduler.models import Attempt, Metric
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, step
 from trainer.protocol import ClaimOrder
@@ -71,5 +72,5 @@ def test_a_value_beyond_its_bounds_is_left_out_by_its_name(
 ) -> None:
     assert not node.run(order, step(1, gradient_norm=value)).claims[0].error
     assert Metric.objects.get().others == {}
-    (note,) = JobEvent.objects.filter(kind="metric_left_out")
+    (note,) = Event.objects.filter(type="job.metric_left_out")
     assert "gradient_norm must be a number from 0 to 1e+18" in note.reason

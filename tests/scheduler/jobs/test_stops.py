@@ -13,10 +13,11 @@ from django.db.models import F
 
 from knowledge.models import Execution
 from portal.clock import database_now
+from portal.events.models import Event
 from scheduler.errors import IllegalTransition
 from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
-from scheduler.models import Allocation, Attempt, Checkpoint, Claim, JobEvent, Node
+from scheduler.models import Allocation, Attempt, Checkpoint, Claim, Node
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.services.nodes.state import drain_node
 from scheduler.states import JobState, NodeState
@@ -56,7 +57,7 @@ def test_a_cancel_after_the_end_is_refused_and_noted(node: FakeNode) -> None:
     with pytest.raises(IllegalTransition):
         cancel_job(job=job, actor=job.owner, now=database_now())
     assert world.state_of(job) == JobState.SUCCEEDED
-    assert JobEvent.objects.filter(job=job, kind="cancel_too_late").count() == 1
+    assert Event.objects.filter(subject=job.pk, type="job.cancel_too_late").count() == 1
 
 
 def test_pause_saves_and_resume_goes_on_from_the_checkpoint(node: FakeNode) -> None:

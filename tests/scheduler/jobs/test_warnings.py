@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 
 from portal.clock import database_now
+from portal.events.models import Event
 from scheduler.core.job_warnings import WARNINGS, Risk
 from scheduler.loop.sweeps import sweep
-from scheduler.models import Attempt, Job, JobEvent
+from scheduler.models import Attempt, Job
 from scheduler.services.nodes.price import set_price
 from tests.harness import fake_node, world
 from tests.harness.fake_node import FakeNode, step
 from trainer.protocol import ClaimOrder
 
 pytestmark = pytest.mark.django_db
+WARNED = ("deadline_at_risk", "warning")
 START = {"kind": "start", "body": {"steps_total": 100, "rows": 20, "row_tokens": 600}}
 
 
@@ -34,8 +36,11 @@ def started(node: FakeNode, **limits: Any) -> tuple[Job, ClaimOrder]:
     return job, order
 
 
-def events(kind: str) -> list[str]:
-    return [event.data["code"] for event in JobEvent.objects.filter(kind=kind).order_by("number")]
+def events(*kinds: str) -> list[str]:
+    return [
+        event.data["code"]
+        for event in Event.objects.filter(type__in=[f"job.{kind}" for kind in kinds]).order_by("number")
+    ]
 
 
 def codes() -> list[str]:
@@ -45,13 +50,13 @@ def codes() -> list[str]:
 def test_a_job_that_will_be_late_says_so_once_and_says_when_that_is_over(node: FakeNode) -> None:
     _, order = started(node, deadline_at=database_now() + timedelta(seconds=400))
     node.run(order, *steps(1, 5, step_s=10.0))
-    assert (codes(), events("warning")) == (["late"], ["late"])
-    event = JobEvent.objects.get(kind="warning")
+    assert (codes(), events(*WARNED)) == (["late"], ["late"])
+    event = Event.objects.get(type="job.deadline_at_risk")
     assert event.reason == f"{WARNINGS[Risk.LATE].text} {WARNINGS[Risk.LATE].remedy}"
     assert event.data["chance"] >= 0.9
     since = Attempt.objects.get().warnings[0]["since"]
     node.run(order, *steps(6, 10, step_s=10.0))
-    assert events("warning") == ["late"]
+    assert events(*WARNED) == ["late"]
     assert Attempt.objects.get().warnings[0]["since"] == since
     node.run(order, *steps(11, 40, step_s=0.5))
     assert (codes(), events("warning_over")) == ([], ["late"])
@@ -60,7 +65,7 @@ def test_a_job_that_will_be_late_says_so_once_and_says_when_that_is_over(node: F
 def test_a_job_in_time_is_not_warned_of(node: FakeNode) -> None:
     _, order = started(node, deadline_at=database_now() + timedelta(hours=3))
     node.run(order, *steps(1, 20, step_s=10.0))
-    assert (codes(), events("warning")) == ([], [])
+    assert (codes(), events(*WARNED)) == ([], [])
 
 
 def test_a_job_that_will_cost_more_than_its_budget_says_so(node: FakeNode) -> None:
@@ -68,7 +73,7 @@ def test_a_job_that_will_cost_more_than_its_budget_says_so(node: FakeNode) -> No
     set_price(node=here, price=3600.0, seen=0.0, actor=world.admin(), now=database_now())
     _, order = started(node, budget=100.0)
     node.run(order, *steps(1, 5, step_s=10.0))
-    assert (codes(), events("warning")) == (["over-budget"], ["over-budget"])
+    assert (codes(), events(*WARNED)) == (["over-budget"], ["over-budget"])
 
 
 def test_a_job_that_falls_silent_becomes_late(node: FakeNode) -> None:
@@ -78,11 +83,11 @@ def test_a_job_that_falls_silent_becomes_late(node: FakeNode) -> None:
     sweep(database_now())
     assert codes() == []
     sweep(database_now() + timedelta(seconds=700))
-    assert (codes(), events("warning")) == (["late"], ["late"])
+    assert (codes(), events(*WARNED)) == (["late"], ["late"])
     sweep(database_now() + timedelta(seconds=760))
-    assert events("warning") == ["late"]
+    assert events(*WARNED) == ["late"]
     job.refresh_from_db()
-    assert job.version == JobEvent.objects.filter(job=job).count()
+    assert job.version == Event.objects.filter(subject=job.pk).count()
 
 
 def test_a_job_that_stops_is_not_warned_of(node: FakeNode) -> None:
@@ -105,7 +110,7 @@ def test_a_job_whose_memory_keeps_growing_is_warned_of(db: None) -> None:
     _, order = started(node)
     grows(node, order, first=1, last=30, each=50 << 20)
     sweep(database_now())
-    assert (codes(), events("warning")) == (["out-of-memory"], ["out-of-memory"])
+    assert (codes(), events(*WARNED)) == (["out-of-memory"], ["out-of-memory"])
     node.run(order, *steps(31, 80, step_s=1.0))
     assert codes() == ["out-of-memory"]
     sweep(database_now())

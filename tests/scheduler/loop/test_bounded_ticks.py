@@ -13,6 +13,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from portal import hints as sending
 from portal.clock import database_now
 from scheduler import hints
 from scheduler.core.handovers import Handover
@@ -125,9 +126,9 @@ def test_hints_of_before_a_tick_are_that_tick(node: FakeNode) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_hint_says_after_which_tick_it_came(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[dict[str, int]] = []
-    monkeypatch.setattr(hints, "no_try_before", 0.0)
-    monkeypatch.setattr(hints.current_app, "connection_for_write", lambda **_: nullcontext())
-    monkeypatch.setattr(hints.current_app, "send_task", lambda name, kwargs, **_: sent.append(kwargs))
+    monkeypatch.setattr(sending, "no_try_before", 0.0)
+    monkeypatch.setattr(sending.current_app, "connection_for_write", lambda **_: nullcontext())
+    monkeypatch.setattr(sending.current_app, "send_task", lambda name, kwargs, **_: sent.append(kwargs))
     tick()
     world.job()
     assert {"after": Epoch.objects.get().number} in sent

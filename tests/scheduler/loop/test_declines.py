@@ -96,7 +96,7 @@ def test_one_job_alone_takes_no_node_out_and_several_do(node: FakeNode, settings
     blocked = Node.objects.get()
     assert (blocked.state, blocked.block_kind) == (NodeState.BLOCKED, "declines")
     assert FULL in blocked.reason
-    assert blocked.events.filter(kind="declined", reason=FULL).count() == 3
+    assert blocked.events.filter(type="node.declined", reason=FULL).count() == 3
 
 
 @pytest.mark.one_database

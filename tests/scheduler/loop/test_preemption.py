@@ -129,7 +129,7 @@ def test_a_pending_start_lapses_when_its_time_is_over() -> None:
     assert kept() == set()
     assert world.state_of(taker) == "queued"
     assert taker.wait_code == WaitState.BUSY
-    assert taker.events.get(kind="reservation_over").reason == "Its GPUs did not become free in time."
+    assert taker.events.get(type="job.reservation_over").reason == "Its GPUs did not become free in time."
     assert world.state_of(victim) == "stopping"
 
 

@@ -59,7 +59,7 @@ def test_any_two_at_once_end_in_one_of_the_two_orders(pair: tuple[str, str]) -> 
     job.refresh_from_db()
     assert_sound()
     if pair == ("cancel", "finish"):
-        late = job.events.filter(kind="cancel_too_late").count()
+        late = job.events.filter(type="job.cancel_too_late").count()
         assert (job.state, late) in ((JobState.CANCELLED, 0), (JobState.SUCCEEDED, 1))
 
 

@@ -8,14 +8,15 @@ import pytest
 from django.conf import LazySettings
 
 from portal.clock import database_now
+from portal.events.models import Event
+from portal.events.types import EventType
 from scheduler.core.market.types import NodeTerms
 from scheduler.errors import BadParameters
 from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
-from scheduler.models import Attempt, Job, NodeEvent
+from scheduler.models import Attempt, Job
 from scheduler.services.markets.kinds import set_kind
 from scheduler.services.nodes.state import drain_node
-from scheduler.states import NodeEventKind
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, step
 from tests.scheduler.markets import making
@@ -43,7 +44,7 @@ def test_a_market_that_is_unknown_or_does_not_fit_is_noted_and_the_node_is_of_no
     making.market("gpus", gpu_model="L4")
     for name, reported in (("nowhere", "not known here"), ("gpus", "offers L4")):
         node = making.row(making.market_node(None, name=name))
-        event = NodeEvent.objects.get(node=node, kind=NodeEventKind.KIND)
+        event = Event.objects.get(subject=node.pk, type=EventType.NODE_KIND_CHANGED)
         assert (node.kind, node.market) == ("spot", None)
         assert reported in event.reason
 

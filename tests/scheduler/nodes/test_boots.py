@@ -12,8 +12,9 @@ import pytest
 from django.db.models import F
 
 from portal.clock import database_now
+from portal.events.models import Event
 from scheduler.loop.tick import tick
-from scheduler.models import Node, NodeEvent
+from scheduler.models import Node
 from scheduler.services.jobs.verbs import cancel_job
 from scheduler.services.nodes.state import resume_node
 from scheduler.states import JobState, NodeState
@@ -126,7 +127,7 @@ def test_two_agents_side_by_side_block_the_node_until_one_of_them_is_stopped(
     blocked = row()
     assert (blocked.state, blocked.block_kind) == (NodeState.BLOCKED, "identity")
     assert "Two agents use this node's token" in blocked.reason
-    assert NodeEvent.objects.filter(kind="blocked").count() == 1
+    assert Event.objects.filter(type="node.blocked").count() == 1
     for _ in range(4):
         let_pass(60)
         side_by_side(second, first, times=1)
@@ -187,4 +188,7 @@ def test_a_node_gets_no_work_before_it_is_heard_of(client: Any) -> None:
     node.sync()
     assert row().state == NodeState.READY
     assert tick().started == 1
-    assert list(row().events.order_by("id").values_list("kind", flat=True)) == ["enrolled", "joined"]
+    assert list(row().events.order_by("id").values_list("type", flat=True)) == [
+        "node.enrolled",
+        "node.joined",
+    ]

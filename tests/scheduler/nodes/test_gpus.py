@@ -12,9 +12,10 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 
 from portal.clock import database_now
+from portal.events.models import Event
 from scheduler.errors import Conflict
 from scheduler.loop.tick import tick
-from scheduler.models import Gpu, Node, NodeEvent
+from scheduler.models import Gpu, Node
 from scheduler.services.deletions import remove_node
 from scheduler.services.jobs.verbs import cancel_job
 from scheduler.services.nodes.register import create_join_token
@@ -117,9 +118,8 @@ def test_a_node_that_enrols_anew_takes_the_place_of_the_lost_one_which_cannot_co
     lose(first)
     second = join(A, B)
     assert state(second) == "ready"
-    assert (
-        "those of node host-2 now" in NodeEvent.objects.filter(node=first.node_id, kind="gpus").get().reason
-    )
+    taken = Event.objects.get(subject=first.node_id, type="node.gpus_changed")
+    assert "those of node host-2 now" in taken.reason
     first.sync()
     assert state(first) == "shared-gpus"
     with pytest.raises(Conflict, match="offered by node host-2"):
@@ -168,7 +168,7 @@ def test_a_gpu_that_is_put_in_for_another_of_its_model_is_taken_over_and_noted()
     node = join(A, B)
     node.sync(facts=gpu_facts(A, C))
     assert (state(node), devices(node)) == ("ready", [A.lower(), C.lower()])
-    assert f"{C} instead of {B}" in NodeEvent.objects.get(kind="gpus").reason
+    assert f"{C} instead of {B}" in Event.objects.get(type="node.gpus_changed").reason
     assert state(join(B, name="other")) == "ready"
 
 

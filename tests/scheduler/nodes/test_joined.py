@@ -19,7 +19,7 @@ from tests.harness.fake_node import FakeNode, joined, through_the_endpoint
 from trainer.protocol import to_json
 
 pytestmark = [pytest.mark.django_db, pytest.mark.two_databases]
-OURS = ("accounts", "knowledge", "scheduler")
+OURS = ("accounts", "events", "knowledge", "scheduler")
 
 
 def left_by(join: Callable[..., FakeNode], admin: User, **of_facts: Any) -> tuple[dict[str, list[str]], Any]:
@@ -67,7 +67,7 @@ def test_all_rows_are_the_same(of_facts: dict[str, Any]) -> None:
     with_endpoint = left_by(through_the_endpoint, admin, **of_facts)
     copied = left_by(joined, admin, **of_facts)
     assert copied == with_endpoint
-    assert {"Node", "Gpu", "NodeEvent", "JoinToken", "AuditEntry"} <= copied[0].keys()
+    assert {"Node", "Gpu", "Event", "JoinToken", "AuditEntry"} <= copied[0].keys()
 
 
 def test_a_name_that_is_taken_gets_a_number_and_other_facts_are_kept() -> None:

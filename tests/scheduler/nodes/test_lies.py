@@ -8,8 +8,9 @@ import pytest
 
 from knowledge.models import Execution
 from portal.clock import database_now
+from portal.events.models import Event
 from scheduler.loop.tick import tick
-from scheduler.models import Attempt, Checkpoint, Claim, Job, LogPiece, Node, NodeEvent
+from scheduler.models import Attempt, Checkpoint, Claim, Job, LogPiece, Node
 from scheduler.services.nodes.state import resume_node
 from scheduler.states import JobState, NodeState
 from tests.harness import world
@@ -63,7 +64,7 @@ def test_what_cannot_be_is_refused_and_kept_as_an_event(node: FakeNode, lie: dic
     assert node.run(order, lie).claims[0].error == "bad_report"
     assert Attempt.objects.get().measured == before
     assert not Checkpoint.objects.exists()
-    event = NodeEvent.objects.get(kind="implausible")
+    event = Event.objects.get(type="node.implausible")
     assert job.pk in event.reason
     assert event.is_private
     assert node.run(order, step(11)).claims[0].error == "", "what is right still counts"
@@ -77,8 +78,8 @@ def test_a_node_that_lies_a_few_times_is_blocked_until_an_administrator_has_look
     row = Node.objects.get()
     assert "step 1002 lies beyond" in row.reason
     assert "1002" not in row.public_reason
-    assert NodeEvent.objects.filter(kind="implausible").count() == 3
-    assert NodeEvent.objects.filter(kind="blocked").count() == 1
+    assert Event.objects.filter(type="node.implausible").count() == 3
+    assert Event.objects.filter(type="node.blocked").count() == 1
     world.silence(node, 1000)
     tick()
     node.sync()
@@ -94,7 +95,7 @@ def test_a_success_that_cannot_be_is_not_believed_and_the_job_runs_again(node: F
     assert world.state_of(job) == JobState.QUEUED
     attempt = Attempt.objects.get()
     assert (attempt.outcome, "at step 40 of 100" in attempt.reason) == ("lost", True)
-    assert "at step 40 of 100" in NodeEvent.objects.get(kind="implausible").reason
+    assert "at step 40 of 100" in Event.objects.get(type="node.implausible").reason
 
 
 def test_a_success_without_an_output_is_not_believed(node: FakeNode) -> None:
@@ -110,7 +111,7 @@ def test_an_honest_success_is_one(node: FakeNode) -> None:
     job, order = begun(node)
     node.end(order, "succeeded", step(100), result(step=100))
     assert world.state_of(job) == JobState.SUCCEEDED
-    assert not NodeEvent.objects.filter(kind="implausible").exists()
+    assert not Event.objects.filter(type="node.implausible").exists()
 
 
 def test_figures_that_no_machine_reaches_are_left_out_and_not_learnt_from(node: FakeNode) -> None:
@@ -121,7 +122,7 @@ def test_figures_that_no_machine_reaches_are_left_out_and_not_learnt_from(node: 
     job.refresh_from_db()
     assert job.tokens_per_second is None
     assert not Attempt.objects.get().peak_memory_bytes
-    assert job.events.filter(kind="metric_left_out").count() == 2
+    assert job.events.filter(type="job.metric_left_out").count() == 2
     node.end(order, "stopped")
     execution = Execution.objects.get()
     assert (execution.learn, execution.peak_memory_bytes) == (False, None)

@@ -13,8 +13,10 @@ from itertools import product
 import pytest
 
 from portal.clock import database_now
+from portal.events.models import Event
+from portal.events.types import EventType
 from scheduler.errors import Conflict, IllegalTransition
-from scheduler.models import Gpu, Node, NodeEvent
+from scheduler.models import Gpu, Node
 from scheduler.services.deletions import remove_node
 from scheduler.services.nodes.register import update_facts
 from scheduler.services.nodes.state import (
@@ -26,7 +28,7 @@ from scheduler.services.nodes.state import (
     readmit_node,
     resume_node,
 )  # fmt: skip
-from scheduler.states import NODE_TRANSITIONS, REMOVABLE, STANDING, Block, NodeEventKind, NodeState
+from scheduler.states import NODE_TRANSITIONS, REMOVABLE, STANDING, Block, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, facts
 from trainer.protocol_parsing import parse_facts
@@ -146,13 +148,13 @@ def test_what_follows(node: FakeNode, situation: str, name: str, expected: str) 
     row, now = Node.objects.get(), database_now()
     for step in SITUATIONS[situation]:
         step(row, now)
-    before, old, reported = seen(row), NodeState(row.state), NodeEvent.objects.filter(node=row).count()
+    before, old, reported = seen(row), NodeState(row.state), Event.objects.filter(subject=row.pk).count()
     if expected == "-":
         with pytest.raises((Conflict, IllegalTransition)):
             INPUTS[name](row, now)
     else:
         INPUTS[name](row, now)
-    new_events = NodeEvent.objects.filter(node=row).count() - reported
+    new_events = Event.objects.filter(subject=row.pk).count() - reported
     if expected in ("-", "=", "noted"):
         assert (seen(row), new_events) == (before, int(expected == "noted"))
     else:
@@ -164,22 +166,22 @@ def test_what_follows(node: FakeNode, situation: str, name: str, expected: str) 
 def test_only_listed_transitions_happen(node: FakeNode, old: NodeState) -> None:
     for new in NodeState:
         Node.objects.update(state=old)
-        row, answer = Node.objects.get(), NodeEvent.objects.count()
-        move = partial(move_node, node=row, to=new, kind=NodeEventKind.BACK, now=database_now())
+        row, answer = Node.objects.get(), Event.objects.count()
+        move = partial(move_node, node=row, to=new, event=EventType.NODE_BACK, now=database_now())
         if new in NODE_TRANSITIONS[old]:
             move()
         else:
             with pytest.raises(IllegalTransition):
                 move()
         assert Node.objects.get().state == (new if new in NODE_TRANSITIONS[old] else old)
-        assert NodeEvent.objects.count() - answer == (new in NODE_TRANSITIONS[old])
+        assert Event.objects.count() - answer == (new in NODE_TRANSITIONS[old])
 
 
 def test_a_node_that_moved_meanwhile_stays_as_it_is(node: FakeNode) -> None:
-    row, answer = Node.objects.get(), NodeEvent.objects.count()
+    row, answer = Node.objects.get(), Event.objects.count()
     Node.objects.update(state=NodeState.DRAINING)
     lose(row, database_now())
-    assert (row.state, NodeEvent.objects.count()) == (NodeState.DRAINING, answer)
+    assert (row.state, Event.objects.count()) == (NodeState.DRAINING, answer)
 
 
 def test_every_state_has_its_row_and_can_work_again() -> None:

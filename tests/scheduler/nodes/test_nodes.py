@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from portal.clock import database_now
+from portal.events.models import Event
 from scheduler.errors import Conflict
 from scheduler.loop import leadership, leases
 from scheduler.loop.tick import tick
-from scheduler.models import Epoch, Node, NodeEvent
+from scheduler.models import Epoch, Node
 from scheduler.services.jobs.verbs import cancel_job, preempt_job
 from scheduler.services.nodes.state import drain_node, resume_node
 from scheduler.states import JobState, NodeState, StopFor
@@ -185,7 +186,7 @@ def test_an_administrator_trusts_a_node_that_came_and_went(node: FakeNode) -> No
 def test_losses_of_long_ago_do_not_count(node: FakeNode) -> None:
     for _ in range(3):
         lose(node)
-        NodeEvent.objects.filter(kind="lost").update(at=database_now() - timedelta(hours=2))
+        Event.objects.filter(type="node.lost").update(at=database_now() - timedelta(hours=2))
         node.sync()
     assert row().state == NodeState.READY
 

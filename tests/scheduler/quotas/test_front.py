@@ -67,8 +67,8 @@ def test_the_last_one_to_be_moved_goes_first_and_may_be_moved_back() -> None:
     assert list(dict.fromkeys(order)) == [2, 1, 0, 3]
     with pytest.raises(IllegalTransition):
         move_to_front(job=jobs[0], actor=admin, now=database_now())
-    events = jobs[3].events.values_list("kind", "reason")
-    assert ("moved to the front", "A deadline.") in events
+    events = jobs[3].events.values_list("type", "reason")
+    assert ("job.moved_to_the_front", "A deadline.") in events
     assert AuditEntry.objects.filter(action="job moved to the front", actor=admin).count() == 3
     assert_sound()
 

@@ -65,7 +65,7 @@ def test_a_job_does_not_start_any_more_although_gpus_were_being_freed_for_it(
     turn.node.end(turn.order, "stopped")
     tick()
     assert not PendingStart.objects.exists()
-    assert turn.taker.events.get(kind="reservation_over").reason.startswith(why)
+    assert turn.taker.events.get(type="job.reservation_over").reason.startswith(why)
     assert (world.state_of(turn.taker), turn.taker.wait_code) == ("queued", waits)
     assert_sound()
 

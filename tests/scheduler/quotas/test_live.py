@@ -196,7 +196,7 @@ def test_a_job_can_be_changed_until_it_ends_by_those_who_answer_for_it() -> None
         job=job, actor=bob, now=database_now(), seen="queued", priority=PriorityClass.LOW, preemptible=False
     )
     assert (changed.priority, changed.preemptible, changed.version) == (PriorityClass.LOW, False, 2)
-    event = changed.events.get(kind="changed")
+    event = changed.events.get(type="job.changed")
     assert event.data == {"priority": [0, -1], "preemptible": [True, False]}
     assert change_job(job=job, actor=ada, now=database_now(), priority=PriorityClass.LOW).version == 2
     with pytest.raises(IllegalTransition) as moved:
@@ -222,7 +222,11 @@ def test_an_administrator_holds_a_job_and_others_pass_it() -> None:
     release_job(job=first, actor=admin, now=database_now())
     world.fake_node(slots=1)
     assert tick().started == 1
-    assert [event.kind for event in first.events.order_by("number")][:3] == ["submitted", "held", "released"]
+    assert [event.type for event in first.events.order_by("number")][:3] == [
+        "job.submitted",
+        "job.held",
+        "job.released",
+    ]
 
 
 BAD = {

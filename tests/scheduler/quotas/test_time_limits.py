@@ -10,6 +10,7 @@ import pytest
 
 from knowledge.core.domain.types import Interval
 from portal.clock import database_now
+from portal.events.models import Event
 from scheduler.core.ahead.durations import Draws
 from scheduler.core.ahead.play import QueuePlay
 from scheduler.core.ahead.play_input import PlayInput
@@ -21,7 +22,7 @@ from scheduler.errors import BadParameters
 from scheduler.loop.snapshot import take_snapshot
 from scheduler.loop.sweeps import sweep
 from scheduler.loop.tick import tick
-from scheduler.models import Attempt, Checkpoint, Job, JobEvent
+from scheduler.models import Attempt, Checkpoint, Job
 from scheduler.selectors.analysis.failures import explained
 from scheduler.services.jobs.change import change_job
 from scheduler.services.jobs.verbs import cancel_job
@@ -129,7 +130,7 @@ def test_a_job_that_will_not_end_in_time_is_warned_and_gets_more_time(node: Fake
     change_job(job=made, actor=world.admin(), now=database_now(), max_run_s=100 * HOUR_S)
     node.run(order, {**step(7), "body": {**step(7)["body"], "step_s": 100.0}})
     assert Attempt.objects.get().warnings == []
-    assert JobEvent.objects.get(job=made, kind="changed").reason == "It may run for 100 h now."
+    assert Event.objects.get(subject=made.pk, type="job.changed").reason == "It may run for 100 h now."
     ran_for(made, 2 * HOUR_S)
     tick()
     assert world.state_of(made) == JobState.RUNNING

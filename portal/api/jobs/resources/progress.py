@@ -6,14 +6,19 @@ from typing import Any
 
 from rest_framework import serializers
 
-from scheduler.models import JobEvent, Metric
+from portal.events.models import Event
+from portal.events.types import EventType
+from scheduler.models import Metric
 from trainer.step_metrics import STEP_METRICS, StepMetric
 
 
-class EventOut(serializers.ModelSerializer[JobEvent]):
+class EventOut(serializers.ModelSerializer[Event]):
+    number = serializers.IntegerField(help_text="The version of the job that it made.")
+    type = serializers.ChoiceField(choices=[type.value for type in EventType if type.about == "job"])
+
     class Meta:
-        model = JobEvent
-        fields = ["number", "kind", "old", "new", "stop_for", "reason", "data", "at"]
+        model = Event
+        fields = ["number", "type", "old", "new", "stop_for", "reason", "data", "at"]
 
 
 class MetricOut(serializers.ModelSerializer[Metric]):

@@ -104,7 +104,7 @@ def tell() -> dict[str, Any]:
     from scheduler.models import Job
 
     rows = io.StringIO()
-    call_command("dumpdata", "accounts", "scheduler", "knowledge", stdout=rows)
+    call_command("dumpdata", "accounts", "events", "scheduler", "knowledge", stdout=rows)
     browser = Client()
     job = Job.objects.get()
     answer = browser.post("/login/", {"username": "ada", "password": PASSWORD})

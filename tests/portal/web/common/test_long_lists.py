@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from portal.accounts.models import ApiToken, Membership, Team, User
 from portal.accounts.services import audit
-from scheduler.models import Checkpoint, JobEvent
+from portal.events.models import Event
+from scheduler.models import Checkpoint
 from tests.harness import world
 
 MANY = 300
@@ -84,8 +85,8 @@ def test_a_job_with_a_long_history_has_pages_as_small(browser: Client, person: U
     job = world.placed_job(world.fake_node(), owner=person)
     attempt, now = job.attempts.get(), timezone.now()
     claim = attempt.claims.get()
-    JobEvent.objects.bulk_create(
-        JobEvent(job=job, number=n, kind="progress", reason="Placed on a node.", at=now)
+    Event.objects.bulk_create(
+        Event(subject=job.pk, number=n, type="job.checkpoint", reason="Placed on a node.", at=now)
         for n in range(100, 100 + MANY)
     )
     Checkpoint.objects.bulk_create(

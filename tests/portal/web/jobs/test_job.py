@@ -150,8 +150,8 @@ def test_a_running_job_says_when_it_ends_and_what_it_is_warned_of(
         ("late", WARNINGS[Risk.LATE].remedy)
     ]
     assert api.get("/api/jobs/").json()["data"][0]["warnings"] == answer["warnings"]
-    kinds = [event["kind"] for event in api.get(f"/api/jobs/{job.pk}/events/").json()["data"]]
-    assert kinds.count("warning") == 1
+    kinds = [event["type"] for event in api.get(f"/api/jobs/{job.pk}/events/").json()["data"]]
+    assert kinds.count("job.deadline_at_risk") == 1
     overview = text(browser, f"/jobs/{job.pk}/tabs/overview/")
     assert "New prediction" in overview
     job.refresh_from_db()

@@ -14,6 +14,7 @@ from rest_framework.test import APIClient
 
 from portal.accounts.models import User
 from portal.clock import database_now
+from portal.events.types import EventType
 from portal.web.analysis import predictions
 from scheduler.loop.predict import start_forecasts
 from scheduler.loop.predict.start_forecasts import forecast_starts, play_input
@@ -173,7 +174,7 @@ def test_starts_are_counted_apart_from_other_promises(
     for job, started_s in ((first, 100), (second, 400), (changed, 5000)):
         forecast_start(job, now, low_s=60, start_s=90, high_s=120)
         Job.objects.filter(pk=job.pk).update(first_started_at=now + timedelta(seconds=started_s))
-    note_job(job=changed, kind="held", now=now + timedelta(seconds=10))
+    note_job(job=changed, event=EventType.JOB_HELD, now=now + timedelta(seconds=10))
     forecast_start(world.job(person), now, low_s=60, start_s=90, high_s=120)  # it still waits
     (reported,) = start_verdicts(person, Period(now, now + timedelta(days=1)))
     assert (reported.policy, reported.starts, reported.judged, reported.inside) == ("fifo", 2, 2, 1)

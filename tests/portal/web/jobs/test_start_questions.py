@@ -13,9 +13,10 @@ from rest_framework.test import APIClient
 
 from portal.accounts.models import User
 from portal.clock import database_now
+from portal.events.models import Event
 from scheduler.loop.predict.start_questions import answer_next
 from scheduler.loop.tick import tick
-from scheduler.models import DatasetFile, Job, JobEvent, StartForecast, StartQuestion
+from scheduler.models import DatasetFile, Job, StartForecast, StartQuestion
 from scheduler.services.deletions import delete_file
 from scheduler.services.forecasts.questions import KEPT_FOR, MOST_OPEN, forget_start_questions
 from tests.harness import world
@@ -59,7 +60,7 @@ def test_nothing_of_the_job_remains(api: APIClient, body: Body, busy: Job) -> No
     asked(api, body(after=[{"job": busy.pk}]))
     answer_next(now=database_now)
     assert Job.objects.get() == busy
-    assert not JobEvent.objects.exclude(job=busy).exists()
+    assert not Event.objects.filter(number__isnull=False).exclude(subject=busy.pk).exists()
     assert not StartForecast.objects.exists()
 
 

@@ -1,0 +1,1 @@
+"""The stream of events: what happened to jobs, nodes and other objects."""

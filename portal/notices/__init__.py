@@ -1,0 +1,1 @@
+"""Channels by which people and programs are told of events."""

@@ -1,0 +1,1 @@
+"""The portal's log as a channel."""
