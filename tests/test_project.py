@@ -40,8 +40,9 @@ def test_there_is_a_checklist_for_each_usual_change() -> None:
     assert re.findall(r"^### (.+)$", reported, re.MULTILINE) == [
         "A scheduling policy: 3 files",
         "A job's term: 5 files",
-        "A parameter that binds at submit: 4 files",
-        "A parameter that binds at dispatch: 7 files",
+        "A recipe: 4 files",
+        "A parameter that binds at submit: 3 files",
+        "A parameter that binds at dispatch: 6 files",
         "A page: 5 files",
         "An executor: 2 files",
         "A step metric: 4 files",
