@@ -71,6 +71,19 @@ def test_what_ended_since_the_last_visit_is_told_until_the_next(browser: Client,
     assert "None of your jobs started or ended" in page(browser)
 
 
+def test_what_was_committed_late_is_told_at_the_next_visit(browser: Client, person: User) -> None:
+    page(browser)
+    went_away(person)
+    node = world.fake_node()
+    world.placed_job(node, owner=person, name="committed late")
+    node.end(next(iter(node.orders.values())), "succeeded", fake_node.step(1), fake_node.result())
+    assert "None of your jobs started or ended" in page(browser), "as if it was not committed yet"
+    give_positions()
+    went_away(person)
+    shown = page(browser)
+    assert "committed late" in shown[shown.index("Since your last visit") :]
+
+
 def test_what_others_do_is_no_news_of_mine(browser: Client, person: User) -> None:
     page(browser)
     went_away(person)
