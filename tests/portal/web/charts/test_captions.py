@@ -26,7 +26,7 @@ from scheduler.selectors.analysis.analytics import FailedAttempts, Utilisation
 from scheduler.selectors.analysis.histogram import of
 from scheduler.selectors.analysis.track_record import Pair
 from scheduler.selectors.cluster.gpu_lanes import Bar, Lane
-from trainer.step_metrics import STEP_CHARTS, Story
+from trainer.step_metrics import STEP_CHARTS, Caption
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -57,7 +57,7 @@ def test_step_metrics(name: str, values: list[float | None]) -> None:
     steps, ys, caption = drawn(figure, "x"), drawn(figure), figure["summary"]
     if not ys:
         assert "No " in caption
-    elif metric.story is Story.SPREAD:
+    elif metric.caption is Caption.SPREAD:
         assert f"{median(ys):{metric.digits}}" in caption
         assert f"between {min(ys):{metric.digits}} and {max(ys):{metric.digits}}." in caption
     elif len(ys) == 1:
@@ -65,7 +65,7 @@ def test_step_metrics(name: str, values: list[float | None]) -> None:
     else:
         assert f"from {ys[0]:{metric.digits}} at step {steps[0]:,}" in caption
         assert f"to {ys[-1]:{metric.digits}} at step {steps[-1]:,}" in caption
-        extreme = min(ys) if metric.story is Story.LOWEST else max(ys)
+        extreme = min(ys) if metric.caption is Caption.LOWEST else max(ys)
         assert caption.endswith(f"was {extreme:{metric.digits}}.")
 
 
