@@ -202,7 +202,10 @@ class Lifecycle(RuleBasedStateMachine):
         except SchedulerError:
             return  # refused in this state: no effect
 
-    @rule(which=st.integers(0, 1), action=st.sampled_from(["starting", "running", "checkpoint", *OUTCOMES]))
+    @rule(
+        which=st.integers(0, 1),
+        action=st.sampled_from(["queued", "starting", "running", "checkpoint", *OUTCOMES]),
+    )
     def node_works(self, which: int, action: str) -> None:
         node = self.nodes[which]
         if live := [order for order in node.sync().claims if order.claim in node.orders]:
@@ -214,7 +217,7 @@ class Lifecycle(RuleBasedStateMachine):
         if action == "checkpoint":
             node.save_checkpoint(order, start + number + 1)
             return
-        if action in ("starting", "running"):
+        if action in ("queued", "starting", "running"):
             said = node.say(order, action, *([step(start + number)] if action == "running" else []))
         else:
             reports = [result()] if action == "succeeded" else []
