@@ -57,7 +57,7 @@ def test_spot_nodes_are_offered_and_taken_by_the_change(api: APIClient, waits: J
     assert (one["kind"], one["change"], one["may"], one["delayed"]) == ("spot", {"spot": "yes"}, True, 0)
     answer = change(api, waits, version=waits.version, **one["change"])
     assert (answer.status_code, answer.json()["spot"]) == (200, "yes")
-    event = waits.events.get(type="job.changed")
+    event = waits.events.get(type="job.promise_changed")
     assert (event.data["spot"], event.reason) == ([False, True], "It may use spot nodes now.")
     assert tick().started == 1
     assert world.state_of(waits) == "assigned"
