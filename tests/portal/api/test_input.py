@@ -84,6 +84,8 @@ def test_a_body_over_a_megabyte_is_413(api: APIClient) -> None:
         ("budget", -1),
         ("budget", 10**400),
         ("goal", "best"),
+        ("recipe", "magic"),
+        ("recipe", None),
         ("name", 3),
         ("name", "x" * 201),
         ("deadline_at", "tomorrow"),

@@ -19,6 +19,7 @@ from portal.accounts.models import Membership, Team, User
 from scheduler.models import DatasetFile, Job, JobArray
 from scheduler.services.files.uploads import path_of
 from tests.harness import world
+from trainer.recipes import DEFAULT_RECIPE, RECIPES
 
 Form = Callable[..., dict[str, Any]]
 
@@ -39,6 +40,12 @@ def test_two_fields_submit_a_job(browser: Client, form: Form) -> None:
     job = Job.objects.get()
     assert answer["Location"] == f"/jobs/{job.pk}/"
     assert job.fixed == {}
+
+
+def test_nobody_is_asked_for_a_recipe_where_there_is_one(browser: Client, form: Form) -> None:
+    assert ('name="recipe"' in browser.get("/jobs/new/").content.decode()) is (len(RECIPES) > 1)
+    browser.post("/jobs/new/", form())
+    assert Job.objects.get().recipe == DEFAULT_RECIPE.name
 
 
 def test_everything_that_can_be_said_is_kept(browser: Client, form: Form, person: User) -> None:
