@@ -18,7 +18,7 @@ from portal.api.common.fields import (
     WholeNumber,
     ZonedDateTime,
 )
-from scheduler.core.job_terms import JOB_TERMS, ON_THE_ROW, JobTerm, Kind
+from scheduler.core.job_terms import JOB_TERMS, LONGEST_VALUE, ON_THE_ROW, JobTerm, Kind
 from scheduler.states import DependencyKind
 
 Field = serializers.Field[Any, Any, Any, Any]
@@ -66,7 +66,7 @@ class Params(serializers.DictField):
 class PairsField(serializers.DictField):
     """Texts by key."""
 
-    child = StrictText(allow_blank=True)
+    child = StrictText(allow_blank=True, max_length=LONGEST_VALUE)
 
     def __init__(self, term: JobTerm, **kwargs: Any) -> None:
         self.term = term

@@ -13,6 +13,7 @@ from portal.clock import database_now
 from scheduler.loop.predict.job_changes import find_next
 from scheduler.loop.tick import tick
 from scheduler.models import Job
+from scheduler.selectors.figures.promise import is_renewed
 from tests.harness import world
 from tests.harness.fake_node import FakeNode
 from tests.portal.conftest import token_client
@@ -72,6 +73,7 @@ def test_the_button_and_the_form_change_it_too(client: Client, waits: Job) -> No
     assert client.post(f"/jobs/{waits.pk}/change/", dict(fields)).status_code == 302
     waits.refresh_from_db()
     assert waits.spot
+    assert is_renewed(waits), "its options are others, and so is its promise"
     assert client.post(f"/jobs/{waits.pk}/change/", {"spot": "no"}).status_code == 302
     waits.refresh_from_db()
     assert not waits.spot
