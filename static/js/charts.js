@@ -17,18 +17,6 @@ function plotly() {
   return loading;
 }
 const TABLE_ROWS = 60;
-const HEIGHT = 280;
-
-function style() {
-  const css = getComputedStyle(document.body);
-  const line = css.getPropertyValue("--bs-border-color");
-  return {
-    color: css.color,
-    font: css.fontFamily,
-    axis: { gridcolor: line, zerolinecolor: line, linecolor: line, automargin: true },
-    lines: [1, 2, 3, 4].map((n) => css.getPropertyValue(`--chart-${n}`).trim()).filter(Boolean),
-  };
-}
 
 const ESCAPED = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 
@@ -44,26 +32,16 @@ function coloured(value, css) {
   return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, coloured(entry, css)]));
 }
 
+const heightOf = (figure) => figure.layout.height ?? figure.layout.template.layout.height;
+
+// The looks come with the figure, as its template; the page lends its font.
 function draw(place, given) {
-  const look = style();
-  const figure = coloured(given, getComputedStyle(document.body));
-  const axis = (given) => ({ ...look.axis, ...given });
-  const layout = {
-    ...figure.layout,
-    template: "none",
-    colorway: look.lines,
-    font: { color: look.color, family: look.font, size: 12 },
-    paper_bgcolor: "rgba(0,0,0,0)",
-    plot_bgcolor: "rgba(0,0,0,0)",
-    margin: { l: 50, r: 10, t: 10, b: 40 },
-    height: figure.layout.height ?? HEIGHT,
-    xaxis: axis(figure.layout.xaxis),
-    yaxis: axis(figure.layout.yaxis),
-    // Above the plot and growing upwards, however many lines it takes on a narrow screen.
-    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", ...figure.layout.legend },
-  };
+  const css = getComputedStyle(document.body);
+  const { data, layout } = coloured(given, css);
+  layout.font = { color: css.color, family: css.fontFamily };
+  layout.height = heightOf(given);
   place.style.height = `${layout.height}px`; // else a turned telephone leaves the plot over the text below it
-  Plotly.react(place, figure.data, layout, { displaylogo: false, responsive: true, displayModeBar: false });
+  Plotly.react(place, data, layout, { displaylogo: false, responsive: true, displayModeBar: false });
 }
 
 // The same figure for those who do not see it: one row for each x, evenly taken where there are many.
@@ -104,7 +82,7 @@ function show(place, figure) {
   if (empty) return; // the summary says so; bare axes would say nothing
   if (box) tabulate(box, figure);
   figures.set(place, figure);
-  place.style.height = `${figure.layout.height ?? HEIGHT}px`; // nothing jumps when it is drawn
+  place.style.height = `${heightOf(figure)}px`; // nothing jumps when it is drawn
   if (place.dataset.near) drawNow(place);
   else near.observe(place);
 }

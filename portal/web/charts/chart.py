@@ -1,21 +1,23 @@
 """The parts of every chart.
 
-They are a figure, its story in words, and its numbers as a table.
+They are a figure, built of Plotly's objects in one template, its story in words, and its numbers as a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
+import plotly.graph_objects as go
 from django.utils import timezone
+from plotly.basedatatypes import BaseTraceType
 
 from portal.accounts.time_zones import local
 from portal.web.templatetags.portal_format import duration
 
-Trace = dict[str, Any]
+Trace: TypeAlias = BaseTraceType
 
 # Names of CSS variables; static/js/charts.js puts in the colours of the present theme.
 FIRST, SECOND = "var(--chart-1)", "var(--chart-2)"
@@ -41,26 +43,78 @@ CLOSE_DURATION_TICKS: dict[float, str] = {
     **{n * _DAY: f"{n} d" for n in (1.5, 2, 3, 6, 8, 12, 24, 32, 48)},
 }  # fmt: skip
 CLOSE = 6.0  # the largest value over the smallest
+# The looks of every chart; what a figure says of itself comes before it. The legend stands above the plot and
+# grows upwards, however many lines it takes on a narrow screen.
+_AXIS = {
+    "gridcolor": "var(--bs-border-color)", "zerolinecolor": "var(--bs-border-color)",
+    "linecolor": "var(--bs-border-color)", "automargin": True,
+}  # fmt: skip
+TEMPLATE: dict[str, Any] = go.layout.Template(
+    layout=go.Layout(
+        colorway=[f"var(--chart-{number})" for number in range(1, 5)],
+        font={"size": 12},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        margin={"l": 50, "r": 10, "t": 10, "b": 40},
+        height=280,
+        xaxis=_AXIS,
+        yaxis=_AXIS,
+        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+    )
+).to_plotly_json()
 Ends = tuple[float, float]  # smallest and largest value that an axis shows
 FAR: Ends = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """`name` is unique on its page; `rows` are texts, one for each of `columns`."""
+    """`name` is unique on its page; `rows` are texts, one for each of `columns`.
+
+    data, layout: the figure as JSON, as Plotly draws it.
+    """
 
     name: str
     title: str
     summary: str
-    data: list[Trace]
+    data: list[dict[str, Any]]
     layout: dict[str, Any]
     columns: Sequence[str]
     rows: Sequence[Sequence[str]] = ()
+
+    @classmethod
+    def drawn(
+        cls,
+        *,
+        name: str,
+        title: str,
+        summary: str,
+        data: Iterable[Trace],
+        layout: go.Layout,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[str]] = (),
+    ) -> Chart:
+        """A chart of Plotly's own objects, in the portal's template."""
+        return cls(
+            name=name,
+            title=title,
+            summary=summary,
+            **figure_json(data, layout),
+            columns=columns,
+            rows=rows,
+        )
 
     @property
     def figure(self) -> dict[str, Any]:
         """The figure for Plotly."""
         return {"data": self.data, "layout": self.layout}
+
+
+def figure_json(data: Iterable[Trace], layout: go.Layout) -> dict[str, Any]:
+    """The figure as JSON, `{"data", "layout"}`, in the portal's template."""
+    return {
+        "data": [trace.to_plotly_json() for trace in data],
+        "layout": {**layout.to_plotly_json(), "template": TEMPLATE},
+    }
 
 
 def look_of(number: int) -> dict[str, Any]:
@@ -101,11 +155,11 @@ def line_over_time(
     Few points are marked, as a line needs two ends.
     """
     few = sum(value is not None for _, value in points) < FEW_POINTS
-    return {
-        "type": "scatter", "mode": "lines+markers" if few else "lines", "name": name,
-        "x": [by_clock(moment) for moment, _ in points], "y": [value for _, value in points],
-        "line": {"color": colour, **line},
-    }  # fmt: skip
+    return go.Scatter(
+        mode="lines+markers" if few else "lines", name=name,
+        x=[by_clock(moment) for moment, _ in points], y=[value for _, value in points],
+        line={"color": colour, **line},
+    )  # fmt: skip
 
 
 def count_axis(title: str, top: int, **more: Any) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import plotly.graph_objects as go
+
 from knowledge.core.domain.wording import counted
 from portal.web.charts.chart import (
     FAR,
@@ -71,16 +73,16 @@ def distribution(found: Histogram, words: ChartLabels) -> Chart:
     marks = [
         (name, value) for share, name in QUANTILES.items() if (value := found.quantile(share)) is not None
     ]
-    return Chart(
+    return Chart.drawn(
         name=words.name,
         title=words.title,
         summary=_summary(found, marks, words),
         data=[_area(bins), *(_mark(name, value, top, words) for name, value in marks)] if bins else [],
-        layout={
-            "xaxis": words.axis((bins[0][0], bins[-1][1]) if bins else FAR),
-            "yaxis": count_axis(words.unit, top, range=[0, 1.3 * top]),
-            "showlegend": False,
-        },
+        layout=go.Layout(
+            xaxis=words.axis((bins[0][0], bins[-1][1]) if bins else FAR),
+            yaxis=count_axis(words.unit, top, range=[0, 1.3 * top]),
+            showlegend=False,
+        ),
         columns=("from", "to", words.unit),
         rows=[(words.text(low), words.text(high), f"{count:,}") for low, high, count in bins if count],
     )
@@ -88,19 +90,19 @@ def distribution(found: Histogram, words: ChartLabels) -> Chart:
 
 def _area(bins: list[tuple[float, float, int]]) -> Trace:
     edges = [low for low, _, _ in bins] + [bins[-1][1]]
-    return {
-        "type": "scatter", "mode": "lines", "name": "number", "x": edges, "fill": "tozeroy",
-        "y": [count for _, _, count in bins] + [0], "line": {"shape": "hv", "color": FIRST},
-    }  # fmt: skip
+    return go.Scatter(
+        mode="lines", name="number", x=edges, fill="tozeroy",
+        y=[count for _, _, count in bins] + [0], line={"shape": "hv", "color": FIRST},
+    )  # fmt: skip
 
 
 def _mark(name: str, value: float, top: int, words: ChartLabels) -> Trace:
-    return {
-        "type": "scatter", "mode": "lines+text", "name": f"{name}: {words.text(value)}", "x": [value, value],
-        "y": [0, top * MARK_HEIGHTS[name]], "text": ["", name],
-        "textposition": "top center", "hoverinfo": "name",
-        "line": {"color": SECOND, "dash": "dot", "width": 1.5},
-    }  # fmt: skip
+    return go.Scatter(
+        mode="lines+text", name=f"{name}: {words.text(value)}", x=[value, value],
+        y=[0, top * MARK_HEIGHTS[name]], text=["", name],
+        textposition="top center", hoverinfo="name",
+        line={"color": SECOND, "dash": "dot", "width": 1.5},
+    )  # fmt: skip
 
 
 def _summary(found: Histogram, marks: list[tuple[str, float]], words: ChartLabels) -> str:

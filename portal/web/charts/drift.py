@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import plotly.graph_objects as go
+
 from knowledge.core.domain.wording import counted
 from knowledge.models import TrackRecord
 from portal.web.charts.chart import BAD, FIRST, MUTED, SECOND, Chart, Trace, axis
@@ -23,15 +25,15 @@ def nightly(records: Sequence[TrackRecord]) -> Chart:
 
     There is one point a day, oldest first; alarms stand out.
     """
-    return Chart(
+    return Chart.drawn(
         name="nightly",
         title="Daily check of promises",
         summary=_summary(records),
         data=[*_lines(records), *_alarms(records)],
-        layout={
-            "xaxis": _days(records), "yaxis": axis("share", tickformat=".0%", rangemode="tozero"),
-            "showlegend": True,
-        },
+        layout=go.Layout(
+            xaxis=_days(records), yaxis=axis("share", tickformat=".0%", rangemode="tozero"),
+            showlegend=True,
+        ),
         columns=("day", "runs", "within the interval", "median error", "alarm"),
         rows=[_row(record) for record in reversed(records)],
     )  # fmt: skip
@@ -71,20 +73,19 @@ def _lines(records: Sequence[TrackRecord]) -> list[Trace]:
     if not records:
         return []
     days = [record.day.isoformat() for record in records]
-    common = {"type": "scatter", "x": days}
     return [
-        {
-            **common, "mode": "lines", "name": "promised coverage", "y": [PROMISED] * len(days),
-            "line": {"color": MUTED, "dash": "dash", "width": 1}, "hoverinfo": "skip",
-        },
-        {
-            **common, "mode": "lines+markers", "name": "coverage", "line": {"color": FIRST},
-            "y": [record.coverage for record in records],
-        },
-        {
-            **common, "mode": "lines+markers", "name": "median error", "line": {"color": SECOND},
-            "marker": {"symbol": "diamond"}, "y": [record.median_error for record in records],
-        },
+        go.Scatter(
+            mode="lines", name="promised coverage", x=days, y=[PROMISED] * len(days),
+            line={"color": MUTED, "dash": "dash", "width": 1}, hoverinfo="skip",
+        ),
+        go.Scatter(
+            mode="lines+markers", name="coverage", line={"color": FIRST},
+            x=days, y=[record.coverage for record in records],
+        ),
+        go.Scatter(
+            mode="lines+markers", name="median error", line={"color": SECOND},
+            marker={"symbol": "diamond"}, x=days, y=[record.median_error for record in records],
+        ),
     ]  # fmt: skip
 
 
@@ -93,10 +94,10 @@ def _alarms(records: Sequence[TrackRecord]) -> list[Trace]:
     if not drifted:
         return []
     return [
-        {
-            "type": "scatter", "mode": "markers", "name": "alarm",
-            "x": [record.day.isoformat() for record in drifted],
-            "y": [record.median_error for record in drifted],
-            "marker": {"color": BAD, "symbol": "x", "size": 11},
-        }
+        go.Scatter(
+            mode="markers", name="alarm",
+            x=[record.day.isoformat() for record in drifted],
+            y=[record.median_error for record in drifted],
+            marker={"color": BAD, "symbol": "x", "size": 11},
+        )
     ]  # fmt: skip

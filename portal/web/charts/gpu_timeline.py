@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+import plotly.graph_objects as go
+
 from portal.web.charts.chart import FIRST, GAP, MUTED, SECOND, Chart, Trace, by_clock, time_axis
 from portal.web.templatetags.portal_format import duration, percent
 from scheduler.selectors.cluster.gpu_lanes import Bar, ClosedTime, ExpectedBar, Lane
@@ -55,7 +57,7 @@ def lanes_chart(lanes: Sequence[Lane], *, since: datetime, now: datetime) -> Cha
     closed = [_closed_bar(top, lane, time, now) for top, lane in placed for time in lane.closed]
     until = min(max((bar.end for bar in (*ahead, *closed)), default=now), now + AHEAD)
     lines = tops[-1] + lanes[-1].gpus if lanes else 0
-    return Chart(
+    return Chart.drawn(
         name="lanes",
         title="GPU allocations",
         summary=" ".join(_summary(lanes, since, now, until)),
@@ -151,14 +153,14 @@ def _trace(
     more: dict[str, Any],
     marker: dict[str, Any] | None = None,
 ) -> Trace:
-    trace: Trace = {
-        "type": "bar", "orientation": "h", "name": name, "y": [bar.y for bar in bars],
-        "base": [by_clock(bar.start) for bar in bars],
-        "x": [_ms(bar.start, bar.end) for bar in bars],
-        "hovertext": [bar.text for bar in bars],
-        "hoverinfo": "text", **more,
-        "marker": {"color": colour, "line": {"color": GAP, "width": 1}, **(marker or {})},
-    }  # fmt: skip
+    trace: Trace = go.Bar(
+        orientation="h", name=name, y=[bar.y for bar in bars],
+        base=[by_clock(bar.start) for bar in bars],
+        x=[_ms(bar.start, bar.end) for bar in bars],
+        hovertext=[bar.text for bar in bars],
+        hoverinfo="text", **more,
+        marker={"color": colour, "line": {"color": GAP, "width": 1}, **(marker or {})},
+    )  # fmt: skip
     if any(bar.lines > 1 for bar in bars):
         trace["width"] = [bar.lines for bar in bars]
     return trace
@@ -172,12 +174,12 @@ def _starts(bars: Sequence[DrawnBar]) -> Iterator[Trace]:
     found = [bar for bar in bars if bar.waits]
     if found:
         half = BAR / 2
-        yield {
-            "type": "scatter", "mode": "lines", "name": "expected start", "hoverinfo": "skip",
-            "x": [at for bar in found for at in (by_clock(bar.start), by_clock(bar.start), None)],
-            "y": [y for bar in found for y in (bar.y - half, bar.y + half, None)],
-            "line": {"color": SECOND, "width": 2.5},
-        }  # fmt: skip
+        yield go.Scatter(
+            mode="lines", name="expected start", hoverinfo="skip",
+            x=[at for bar in found for at in (by_clock(bar.start), by_clock(bar.start), None)],
+            y=[y for bar in found for y in (bar.y - half, bar.y + half, None)],
+            line={"color": SECOND, "width": 2.5},
+        )  # fmt: skip
 
 
 def _intervals(bars: Sequence[DrawnBar]) -> Iterator[Trace]:
@@ -187,12 +189,12 @@ def _intervals(bars: Sequence[DrawnBar]) -> Iterator[Trace]:
     """
     found = [bar for bar in bars if bar.interval != (None, None)]
     if found:
-        yield {
-            "type": "scatter", "mode": "lines", "name": "80 % interval of the end", "hoverinfo": "skip",
-            "x": [at and by_clock(at) for bar in found for at in _ends(bar)],
-            "y": [y for bar in found for y in (bar.y, bar.y, None)],
-            "line": {"color": MUTED, "width": 1.5},
-        }  # fmt: skip
+        yield go.Scatter(
+            mode="lines", name="80 % interval of the end", hoverinfo="skip",
+            x=[at and by_clock(at) for bar in found for at in _ends(bar)],
+            y=[y for bar in found for y in (bar.y, bar.y, None)],
+            line={"color": MUTED, "width": 1.5},
+        )  # fmt: skip
 
 
 def _ends(bar: DrawnBar) -> tuple[datetime, datetime, None]:
@@ -204,27 +206,25 @@ def _ms(start: datetime, end: datetime) -> int:
     return max(0, round((end - start).total_seconds() * 1000))
 
 
-def _layout(
-    lanes: Sequence[Lane], tops: Sequence[int], lines: int, shown: dict[str, datetime]
-) -> dict[str, Any]:
+def _layout(lanes: Sequence[Lane], tops: Sequence[int], lines: int, shown: dict[str, datetime]) -> go.Layout:
     room = max(lines, FEWEST)
     spare = (room - lines) / 2
     middles = [top + (lane.gpus - 1) / 2 for top, lane in zip(tops, lanes, strict=True)]
     now = by_clock(shown["now"])
     past = (shown["now"] - shown["since"]) / (shown["until"] - shown["since"])
-    return {
-        "barmode": "overlay", "bargap": 1 - BAR, "height": SPACE_PX + LINE_PX * room,
-        "showlegend": True,
-        "xaxis": time_axis(range=[by_clock(shown["since"]), by_clock(shown["until"])]),
-        "yaxis": {
+    return go.Layout(
+        barmode="overlay", bargap=1 - BAR, height=SPACE_PX + LINE_PX * room,
+        showlegend=True,
+        xaxis=time_axis(range=[by_clock(shown["since"]), by_clock(shown["until"])]),
+        yaxis={
             "tickvals": middles, "ticktext": [lane.name for lane in lanes],
             "range": [lines - 0.5 + spare, -0.5 - spare], "showgrid": False, "zeroline": False,
         },
-        "annotations": [
+        annotations=[
             {"text": "now", "x": now, "xanchor": "right" if past > NEAR_THE_END else "left",
              "y": 0, "yref": "paper", "yanchor": "bottom", "showarrow": False, "bgcolor": GAP},
         ],
-        "shapes": [
+        shapes=[
             {"type": "line", "yref": "paper", "x0": now, "x1": now, "y0": 0, "y1": 1,
              "line": {"color": MUTED, "width": 1.5, "dash": "dot"}},
             *(
@@ -233,7 +233,7 @@ def _layout(
                 for top in tops[1:]
             ),
         ],
-    }  # fmt: skip
+    )  # fmt: skip
 
 
 def _name(bar: Bar | ExpectedBar) -> str:

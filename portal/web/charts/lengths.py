@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import plotly.graph_objects as go
+
+from portal.web.charts.chart import axis, figure_json
 from portal.web.templatetags.portal_format import size
 
 
@@ -13,19 +16,15 @@ def lengths_histogram(lengths: Sequence[Sequence[int]]) -> dict[str, Any]:
 
     The input is (bytes, rows) pairs in rising order.
     """
-    trace = {
-        "type": "bar",
-        "name": "rows",
-        "x": [f"≤ {size(bound)}" for bound, _ in lengths],
-        "y": [rows for _, rows in lengths],
-    }
-    layout = {
-        "xaxis": {"title": {"text": "length of a row"}, "type": "category"},
-        "yaxis": {"title": {"text": "rows"}},
-        "height": 200,
-        "bargap": 0.1,
-    }
-    return {"data": [trace], "layout": layout, "summary": _summary(lengths)}
+    trace = go.Bar(
+        name="rows",
+        x=[f"≤ {size(bound)}" for bound, _ in lengths],
+        y=[rows for _, rows in lengths],
+    )
+    layout = go.Layout(
+        xaxis=axis("length of a row", type="category"), yaxis=axis("rows"), height=200, bargap=0.1
+    )
+    return {**figure_json([trace], layout), "summary": _summary(lengths)}
 
 
 def _summary(lengths: Sequence[Sequence[int]]) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import plotly.graph_objects as go
+
 from portal.web.charts.chart import (
     FIRST,
     GOOD,
@@ -53,14 +55,14 @@ def price_chart(
             f" this time; on demand a GPU hour costs {money(level)}."
         )
     ends = [*[at for at, _ in points[:1]], *([band[-1][0]] if band else [now])]
-    on_demand = {
-        "type": "scatter", "mode": "lines", "name": "on demand", "line": {"color": MUTED, "dash": "dash"},
-        "x": [by_clock(at) for at in ends], "y": [level for _ in ends],
-    }  # fmt: skip
-    return Chart(
+    on_demand = go.Scatter(
+        mode="lines", name="on demand", line={"color": MUTED, "dash": "dash"},
+        x=[by_clock(at) for at in ends], y=[level for _ in ends],
+    )  # fmt: skip
+    return Chart.drawn(
         name="market-price", title="Price of a GPU hour", summary=summary,
         data=[*_band(band), line_over_time("spot", points, FIRST, **HOLDS), on_demand] if points else [],
-        layout={"xaxis": time_axis(), "yaxis": axis("per GPU hour", rangemode="tozero"), "showlegend": True},
+        layout=go.Layout(xaxis=time_axis(), yaxis=axis("per GPU hour", rangemode="tozero"), showlegend=True),
         columns=("from", "price"), rows=[(when(at), money(price)) for at, price in points[-200:]],
     )  # fmt: skip
 
@@ -91,13 +93,13 @@ def availability_chart(
             f" {number(max(count for _, count in points))}, and {none} of {len(points)} samples saw none."
         )
     top = max((count for _, count in points), default=0.0)
-    return Chart(
+    return Chart.drawn(
         name="market-availability", title="Spot nodes available", summary=summary,
         data=[*_band(band), line_over_time("available", points, GOOD, **HOLDS)] if points else [],
-        layout={
-            "xaxis": time_axis(), "yaxis": count_axis("nodes", round(top), rangemode="tozero"),
-            "showlegend": True,
-        },
+        layout=go.Layout(
+            xaxis=time_axis(), yaxis=count_axis("nodes", round(top), rangemode="tozero"),
+            showlegend=True,
+        ),
         columns=("from", "nodes"), rows=[(when(at), number(count)) for at, count in points[-200:]],
     )  # fmt: skip
 
@@ -111,16 +113,16 @@ def errors_chart(errors: Sequence[HorizonError]) -> Chart:
             f"Forecasts one period ahead were off by {money(known[0].price)} on average, those"
             f" {known[-1].horizon} ahead by {money(known[-1].price)}."
         )
-    return Chart(
+    return Chart.drawn(
         name="market-errors", title="Forecast error by horizon", summary=summary,
-        data=[{
-            "type": "bar", "name": "price", "x": [one.horizon for one in known],
-            "y": [one.price for one in known], "marker": {"color": FIRST},
-        }] if known else [],
-        layout={
-            "xaxis": axis("periods ahead", dtick=1),
-            "yaxis": axis("mean absolute error", rangemode="tozero"),
-        },
+        data=[go.Bar(
+            name="price", x=[one.horizon for one in known],
+            y=[one.price for one in known], marker={"color": FIRST},
+        )] if known else [],
+        layout=go.Layout(
+            xaxis=axis("periods ahead", dtick=1),
+            yaxis=axis("mean absolute error", rangemode="tozero"),
+        ),
         columns=("periods ahead", "judged", "price", "nodes"),
         rows=[
             (str(one.horizon), str(one.judged), money(one.price), number(one.available)) for one in errors
@@ -134,24 +136,20 @@ def lanes_chart(spans: Sequence[LaneSpan], deadline: datetime | None, now: datet
     lanes = [lane for lane in LANES if any(span.lane == lane for span in spans)]
     seconds = {lane: sum(_lasted(span, now) for span in spans if span.lane == lane) for lane in lanes}
     durations = ", ".join(f"{seconds[lane] / 60:.0f} min {_label(lane)}" for lane in lanes)
-    layout: dict[str, Any] = {
-        "barmode": "overlay", "height": 130 + 36 * len(lanes), "xaxis": time_axis(),
-        "yaxis": {
+    layout = go.Layout(
+        barmode="overlay", height=130 + 36 * len(lanes), xaxis=time_axis(),
+        yaxis={
             "type": "category", "categoryorder": "array", "categoryarray": [_label(lane) for lane in lanes],
         },
-        "showlegend": False,
-    }  # fmt: skip
+        showlegend=False,
+    )  # fmt: skip
     if deadline:
-        line = {
-            "type": "line",
-            "x0": by_clock(deadline),
-            "x1": by_clock(deadline),
-            "yref": "paper",
-            "y0": 0,
-            "y1": 1,
-        }
-        layout["shapes"] = [{**line, "line": {"color": MUTED, "dash": "dash"}}]
-    return Chart(
+        at = by_clock(deadline)
+        line = {"color": MUTED, "dash": "dash"}
+        layout.shapes = [
+            {"type": "line", "x0": at, "x1": at, "yref": "paper", "y0": 0, "y1": 1, "line": line}
+        ]
+    return Chart.drawn(
         name="job-lanes", title="Where it was",
         summary=f"{durations}." if durations else "It has not been anywhere yet.",
         data=[_lane(lane, [span for span in spans if span.lane == lane], now) for lane in lanes],
@@ -165,12 +163,12 @@ def lanes_chart(spans: Sequence[LaneSpan], deadline: datetime | None, now: datet
 
 
 def _lane(lane: str, spans: Sequence[LaneSpan], now: datetime) -> Trace:
-    return {
-        "type": "bar", "orientation": "h", "name": _label(lane), "marker": {"color": LANES[lane]},
-        "y": [_label(lane) for _ in spans], "base": [by_clock(span.began_at) for span in spans],
-        "x": [round(1000 * _lasted(span, now)) for span in spans],
-        "hovertext": [span.nodes for span in spans],
-    }  # fmt: skip
+    return go.Bar(
+        orientation="h", name=_label(lane), marker={"color": LANES[lane]},
+        y=[_label(lane) for _ in spans], base=[by_clock(span.began_at) for span in spans],
+        x=[round(1000 * _lasted(span, now)) for span in spans],
+        hovertext=[span.nodes for span in spans],
+    )  # fmt: skip
 
 
 def _lasted(span: LaneSpan, now: datetime) -> float:
@@ -186,8 +184,12 @@ def _band(points: Sequence[tuple[datetime, float, float]]) -> list[Trace]:
     if not points:
         return []
     x = [by_clock(at) for at, _, _ in points]
-    line = {"type": "scatter", "mode": "lines", "x": x, "line": {"width": 0}, "hoverinfo": "skip"}
-    low = {**line, "y": [max(0.0, value - error) for _, value, error in points], "showlegend": False}
-    high = {**line, "y": [value + error for _, value, error in points], "fill": "tonexty", "name": "forecast"}
+    edge: dict[str, Any] = {"mode": "lines", "x": x, "line": {"width": 0}, "hoverinfo": "skip"}
+    low = [max(0.0, value - error) for _, value, error in points]
+    high = [value + error for _, value, error in points]
     middle = line_over_time("foreseen", [(at, value) for at, value, _ in points], SECOND, dash="dot")
-    return [low, {**high, "fillcolor": "rgba(128,128,128,0.25)"}, {**middle, "showlegend": False}]
+    return [
+        go.Scatter(**edge, y=low, showlegend=False),
+        go.Scatter(**edge, y=high, fill="tonexty", name="forecast", fillcolor="rgba(128,128,128,0.25)"),
+        middle.update(showlegend=False),
+    ]

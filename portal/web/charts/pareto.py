@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import plotly.graph_objects as go
 from django.conf import settings
 
 from knowledge.core.domain.types import Option
-from portal.web.charts.chart import look_of
+from portal.web.charts.chart import Trace, axis, figure_json, look_of
 from portal.web.common.param_fields import PREFIX
 from portal.web.templatetags.portal_format import duration, money, number
 
@@ -38,14 +39,14 @@ def tradeoff(options: Sequence[Option]) -> dict[str, Any]:
     ring = {"color": "var(--bs-body-color)", "symbol": "circle-open", "size": 20, "line": {"width": 2}}
     traces = [_trace(model, group, {**looks[model], "size": 10}, scale, priced) for model, group in groups]
     traces.append(_trace("recommended", list(options[:1]), ring, scale, priced))
-    layout = {
-        "xaxis": {"title": {"text": f"duration, {unit}"}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": _cost_title() if priced else "GPU hours"}, "rangemode": "tozero"},
-        "hovermode": "closest",
-        "showlegend": True,
-        "height": 340,  # the legend of many GPU models takes its part of it
-    }
-    return {"data": traces, "layout": layout, "summary": _summary(options, priced=priced)}
+    layout = go.Layout(
+        xaxis=axis(f"duration, {unit}", rangemode="tozero"),
+        yaxis=axis(_cost_title() if priced else "GPU hours", rangemode="tozero"),
+        hovermode="closest",
+        showlegend=True,
+        height=340,  # the legend of many GPU models takes its part of it
+    )
+    return {**figure_json(traces, layout), "summary": _summary(options, priced=priced)}
 
 
 def _cost_title() -> str:
@@ -59,20 +60,17 @@ def _unit(options: Sequence[Option]) -> tuple[float, str]:
     )
 
 
-def _trace(
-    name: str, options: list[Option], marker: dict[str, Any], scale: float, priced: bool
-) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        "marker": marker,
-        "x": [option.duration_s.value / scale for option in options],
-        "y": [price_of(option, priced=priced) for option in options],
-        "text": [f"{o.gpus} × {o.gpu_model}, {duration(o.duration_s.value)}" for o in options],
-        "hoverinfo": "text",
-        "customdata": [pick(option) for option in options],
-    }
+def _trace(name: str, options: list[Option], marker: dict[str, Any], scale: float, priced: bool) -> Trace:
+    return go.Scatter(
+        mode="markers",
+        name=name,
+        marker=marker,
+        x=[option.duration_s.value / scale for option in options],
+        y=[price_of(option, priced=priced) for option in options],
+        text=[f"{o.gpus} × {o.gpu_model}, {duration(o.duration_s.value)}" for o in options],
+        hoverinfo="text",
+        customdata=[pick(option) for option in options],
+    )
 
 
 def _summary(options: Sequence[Option], *, priced: bool) -> str:

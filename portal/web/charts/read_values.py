@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import plotly.graph_objects as go
+
 from knowledge.core.domain.wording import counted
 from portal.web.charts.chart import BAD, GOOD, MUTED, Chart, axis
 from portal.web.templatetags.portal_format import percent, words
@@ -24,15 +26,15 @@ def read_values_chart(counts: Sequence[ReadValueCount]) -> Chart:
         listed = ", ".join(f"{number:,} were {fate}" for fate, number in totals.items())
         summary = f"{counted(whole, 'value')} read since the beginning: {listed}"
         summary += f" before submission; {percent(totals['kept'] / whole)} were right as read."
-    return Chart(
+    return Chart.drawn(
         name="read-values", title="Values read from sentences and scripts", summary=summary,
         data=[
-            {"type": "bar", "orientation": "h", "name": fate, "y": [_named(row) for row in bars],
-             "x": [getattr(row, fate) for row in bars], "marker": {"color": colour}}
+            go.Bar(orientation="h", name=fate, y=[_named(row) for row in bars],
+             x=[getattr(row, fate) for row in bars], marker={"color": colour})
             for fate, colour in COLOURS.items()
         ] if whole else [],
-        layout={"xaxis": axis("values", rangemode="tozero"), "yaxis": {}, "barmode": "stack",
-                "showlegend": True, "height": 90 + 34 * max(3, len(bars))},
+        layout=go.Layout(xaxis=axis("values", rangemode="tozero"), yaxis={}, barmode="stack",
+                showlegend=True, height=90 + 34 * max(3, len(bars))),
         columns=("field", *COLOURS),
         rows=[(_named(row), *(f"{getattr(row, fate):,}" for fate in COLOURS)) for row in reversed(order)],
     )  # fmt: skip

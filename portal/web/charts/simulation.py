@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import plotly.graph_objects as go
+
 from portal.web.charts.chart import FIRST, SECOND, Chart, Trace, linear_duration_axis
 from portal.web.templatetags.portal_format import duration
 
@@ -26,7 +28,7 @@ def jct_chart(
     waits = [one["wait_mean_s"] for one in order]
     longest = max((one["jct_mean_s"] for one in order), default=0.0)
     runs = [one["jct_mean_s"] - one["wait_mean_s"] for one in order]
-    return Chart(
+    return Chart.drawn(
         name="jct",
         title="Mean job completion time, simulated",
         summary=_summary(order, in_force, _caution(reproduced or {})),
@@ -34,10 +36,10 @@ def jct_chart(
             _bars("until first start", names, waits, SECOND),
             _bars("from first start to end", names, runs, FIRST),
         ] if order else [],
-        layout={
-            "barmode": "stack", "xaxis": linear_duration_axis("simulated time", longest), "yaxis": {},
-            "showlegend": True, "height": 110 + 34 * max(3, len(order)),
-        },
+        layout=go.Layout(
+            barmode="stack", xaxis=linear_duration_axis("simulated time", longest), yaxis={},
+            showlegend=True, height=110 + 34 * max(3, len(order)),
+        ),
         columns=("policy", "mean JCT", "of it waiting"),
         rows=[
             (one["policy"], duration(one["jct_mean_s"]), duration(one["wait_mean_s"]))
@@ -47,11 +49,11 @@ def jct_chart(
 
 
 def _bars(name: str, policies: list[str], seconds: list[float], colour: str) -> Trace:
-    return {
-        "type": "bar", "orientation": "h", "name": name, "y": policies,
-        "x": [round(value, 1) for value in seconds], "marker": {"color": colour},
-        "customdata": [duration(value) for value in seconds], "hovertemplate": "%{y}: %{customdata}",
-    }  # fmt: skip
+    return go.Bar(
+        orientation="h", name=name, y=policies,
+        x=[round(value, 1) for value in seconds], marker={"color": colour},
+        customdata=[duration(value) for value in seconds], hovertemplate="%{y}: %{customdata}",
+    )  # fmt: skip
 
 
 def _summary(order: Sequence[Mapping[str, Any]], in_force: str, caution: str) -> str:

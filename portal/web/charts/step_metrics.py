@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Protocol
 
+import plotly.graph_objects as go
+
+from portal.web.charts.chart import Trace, axis, figure_json
 from trainer.step_metrics import STEP_CHARTS, Caption, StepMetric
 
 MAX_POINTS = 2000
@@ -54,12 +57,12 @@ def step_chart(name: str, rows: Sequence[MetricRow]) -> dict[str, Any]:
     traces += [_line(metric, known) for metric in others if (known := _points(metric, rows))]
     from_zero = {} if first.low < 0 else {"rangemode": "tozero"}
     powers = {} if first.unit else {"exponentformat": "e"}  # nobody reads a learning rate as 150µ
-    layout = {
-        "xaxis": {"title": {"text": "optimiser step"}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": _measure(name), "standoff": 10}, **from_zero, **powers},
-        "showlegend": len(traces) > 1,
-    }
-    return {"data": traces, "layout": layout, "summary": _summary(first, points, measured=bool(rows))}
+    layout = go.Layout(
+        xaxis=axis("optimiser step", rangemode="tozero"),
+        yaxis={"title": {"text": _measure(name), "standoff": 10}, **from_zero, **powers},
+        showlegend=len(traces) > 1,
+    )
+    return {**figure_json(traces, layout), "summary": _summary(first, points, measured=bool(rows))}
 
 
 def thinned(points: Points) -> Points:
@@ -83,15 +86,14 @@ def _points(metric: StepMetric, rows: Iterable[MetricRow]) -> Points:
     return [(row.step, value) for row in rows if (value := row.value(metric)) is not None]
 
 
-def _line(metric: StepMetric, points: Points) -> dict[str, Any]:
+def _line(metric: StepMetric, points: Points) -> Trace:
     shown = thinned(points)
-    return {
-        "type": "scatter",
-        "mode": "lines+markers" if metric.evaluation else "lines",
-        "name": metric.unit or metric.label,
-        "x": [step for step, _ in shown],
-        "y": [value for _, value in shown],
-    }
+    return go.Scatter(
+        mode="lines+markers" if metric.evaluation else "lines",
+        name=metric.unit or metric.label,
+        x=[step for step, _ in shown],
+        y=[value for _, value in shown],
+    )
 
 
 def _summary(metric: StepMetric, points: Points, *, measured: bool) -> str:

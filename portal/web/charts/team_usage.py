@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
-from portal.web.charts.chart import FIRST, MUTED, SECOND, Chart, axis, by_clock, time_axis, when
+import plotly.graph_objects as go
+
+from portal.web.charts.chart import FIRST, MUTED, SECOND, Chart, Trace, axis, by_clock, time_axis, when
 from scheduler.core.quotas.receipt import Receipt
 from scheduler.selectors.analysis.team_usage import TeamUsage
 
@@ -20,10 +21,10 @@ def receipt_chart(usage: TeamUsage, starts: Sequence[datetime]) -> Chart:
     set, nothing is guaranteed or borrowed: the bars are all use.
     """
     x = [by_clock(moment) for moment in starts]
-    return Chart(
+    return Chart.drawn(
         name="receipt", title="GPU-hours of 30 days", summary=in_words(usage.total, quotas=usage.quotas),
         data=_series(usage, x),
-        layout={"barmode": "stack", "xaxis": time_axis(), "yaxis": axis("GPU-hours", rangemode="tozero")},
+        layout=go.Layout(barmode="stack", xaxis=time_axis(), yaxis=axis("GPU-hours", rangemode="tozero")),
         columns=("from", "guaranteed", "used", "lent", "borrowed"),
         rows=[
             (when(moment), *(f"{_hours(seconds):,.1f}" for seconds in _figures(day)))
@@ -32,22 +33,21 @@ def receipt_chart(usage: TeamUsage, starts: Sequence[datetime]) -> Chart:
     )  # fmt: skip
 
 
-def _series(usage: TeamUsage, x: Sequence[str]) -> list[dict[str, Any]]:
+def _series(usage: TeamUsage, x: Sequence[str]) -> list[Trace]:
     if not usage.quotas:
         return [_bars("used", [_hours(day.used_s) for day in usage.days], x, FIRST)]
     own = [_hours(day.used_s - day.borrowed_s) for day in usage.days]
     borrowed = [_hours(day.borrowed_s) for day in usage.days]
     owed = [_hours(day.guaranteed_s) for day in usage.days]
-    line = {"type": "scatter", "mode": "lines", "x": x, "y": owed}
     return [
         _bars("used of the guarantee", own, x, FIRST),
         _bars("borrowed", borrowed, x, SECOND),
-        {**line, "name": "guaranteed", "line": {"color": MUTED, "shape": "hvh"}},
+        go.Scatter(mode="lines", x=x, y=owed, name="guaranteed", line={"color": MUTED, "shape": "hvh"}),
     ]
 
 
-def _bars(name: str, hours: Sequence[float], x: Sequence[str], color: str) -> dict[str, Any]:
-    return {"type": "bar", "x": x, "y": hours, "name": name, "marker": {"color": color}}
+def _bars(name: str, hours: Sequence[float], x: Sequence[str], color: str) -> Trace:
+    return go.Bar(x=x, y=hours, name=name, marker={"color": color})
 
 
 def in_words(total: Receipt, *, quotas: bool) -> str:

@@ -8,6 +8,8 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
+import plotly.graph_objects as go
+
 from knowledge.core.domain.wording import counted
 from knowledge.core.evaluate.drift import absolute_error
 from portal.web.charts.chart import (
@@ -55,16 +57,16 @@ def scatter(target: str, pairs: Sequence[Pair]) -> Chart:
     shown = list(pairs)[-SHOWN:]
     drawn = [_scaled(pair, UNITS.get(target, 1.0)) for pair in shown]
     promised = [value for p in drawn for value in (p.low or p.promised, p.promised, p.high or p.promised)]
-    return Chart(
+    return Chart.drawn(
         name=f"scatter-{target}",
         title=label,
         summary=_scatter_summary(pairs, shown),
         data=_traces(drawn),
-        layout={
-            "xaxis": _scale(target, "promised", promised),
-            "yaxis": _scale(target, "measured", [pair.measured for pair in drawn]),
-            "showlegend": True, "height": 360,
-        },
+        layout=go.Layout(
+            xaxis=_scale(target, "promised", promised),
+            yaxis=_scale(target, "measured", [pair.measured for pair in drawn]),
+            showlegend=True, height=360,
+        ),
         columns=("ended", "promised", "interval", "measured", ""),
         rows=[_row(pair, text) for pair in reversed(shown[-TABLE_ROWS:])],
     )  # fmt: skip
@@ -97,23 +99,23 @@ def _traces(pairs: Sequence[Pair]) -> list[Trace]:
 
 
 def _identity(ends: Sequence[float]) -> Trace:
-    return {
-        "type": "scatter", "mode": "lines", "name": "as promised", "x": ends, "y": ends,
-        "line": {"color": MUTED, "dash": "dash", "width": 1}, "hoverinfo": "skip",
-    }  # fmt: skip
+    return go.Scatter(
+        mode="lines", name="as promised", x=ends, y=ends,
+        line={"color": MUTED, "dash": "dash", "width": 1}, hoverinfo="skip",
+    )  # fmt: skip
 
 
 def _points(name: str, colour: str, symbol: str, pairs: Sequence[Pair]) -> Trace:
-    return {
-        "type": "scatter", "mode": "markers", "name": name,
-        "x": [_short(p.promised) for p in pairs], "y": [_short(p.measured) for p in pairs],
-        "marker": {"color": colour, "symbol": symbol, "size": 6},
-        "error_x": {
+    return go.Scatter(
+        mode="markers", name=name,
+        x=[_short(p.promised) for p in pairs], y=[_short(p.measured) for p in pairs],
+        marker={"color": colour, "symbol": symbol, "size": 6},
+        error_x={
             "type": "data", "symmetric": False, "thickness": 0.5, "width": 0, "color": colour,
             "array": [_short((p.high or p.promised) - p.promised) for p in pairs],
             "arrayminus": [_short(p.promised - (p.low or p.promised)) for p in pairs],
         },
-    }  # fmt: skip
+    )  # fmt: skip
 
 
 def _short(value: float) -> float:
@@ -147,17 +149,17 @@ def error_over_time(pairs: Mapping[str, Sequence[Pair]]) -> Chart:
     summary = "; ".join(
         f"{_named(target)} {percent(line[0][1])} to {percent(line[-1][1])}" for target, line in drawn.items()
     )
-    return Chart(
+    return Chart.drawn(
         name="error",
         title="Error over time",
         summary=f"Median error over {WINDOW} consecutive runs, first to last: {summary}."
         if drawn
         else f"Too few runs: at least {WINDOW} are needed.",
         data=[_error_line(target, line) for target, line in drawn.items()],
-        layout={
-            "xaxis": time_axis(), "showlegend": True,
-            "yaxis": axis("median absolute error", tickformat=".0%", rangemode="tozero"),
-        },
+        layout=go.Layout(
+            xaxis=time_axis(), showlegend=True,
+            yaxis=axis("median absolute error", tickformat=".0%", rangemode="tozero"),
+        ),
         columns=("figure", "ended", f"median error of the {WINDOW} runs up to then"),
         rows=[
             (FIGURES[target][0], when(at), percent(value))

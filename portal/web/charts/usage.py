@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import plotly.graph_objects as go
+
 from knowledge.core.domain.wording import counted
 from knowledge.reading.failures.explaining import UNKNOWN
 from portal.web.charts.chart import (
@@ -59,12 +61,12 @@ def utilisation_chart(found: Utilisation, slices: Sequence[datetime]) -> Chart:
     if peak:
         summary = f"On average {percent(mean)} of the GPU time that nodes offered was used;"
         summary += f" the peak was {percent(peak[0])} in the {_slice(slices)} from {when(peak[1])}."
-    return Chart(
+    return Chart.drawn(
         name="utilisation", title="Utilisation", summary=summary, data=lines if known else [],
-        layout={
-            "xaxis": time_axis(), "yaxis": axis("GPU time in use", tickformat=".0%", range=[0, 1.02]),
-            "showlegend": own is not None,
-        },
+        layout=go.Layout(
+            xaxis=time_axis(), yaxis=axis("GPU time in use", tickformat=".0%", range=[0, 1.02]),
+            showlegend=own is not None,
+        ),
         columns=("from", "all jobs", *(["your jobs"] if own else [])),
         rows=[
             (when(moment), percent(held[k]), *([percent(own[k])] if own else []))
@@ -91,19 +93,19 @@ def outcomes_chart(ended: Mapping[str, Sequence[int]], slices: Sequence[datetime
     totals = {state: sum(counts) for state, counts in ended.items()}
     whole, top = sum(totals.values()), max(map(sum, zip(*ended.values(), strict=True)), default=0)
     listed = ", ".join(f"{count:,} {state}" for state, count in totals.items())
-    return Chart(
+    return Chart.drawn(
         name="outcomes",
         title="Jobs by outcome",
         summary=f"{counted(whole, 'job')} ended: {listed}." if whole else "No jobs ended in this period.",
         data=[
-            {"type": "bar", "name": state, "x": [by_clock(moment) for moment in slices], "y": list(counts),
-             "marker": {"color": STATE_COLOURS[state]}}
+            go.Bar(name=state, x=[by_clock(moment) for moment in slices], y=list(counts),
+             marker={"color": STATE_COLOURS[state]})
             for state, counts in ended.items()
         ] if whole else [],
-        layout={
-            "xaxis": time_axis(), "yaxis": count_axis("jobs", top), "barmode": "stack",
-            "showlegend": True,
-        },
+        layout=go.Layout(
+            xaxis=time_axis(), yaxis=count_axis("jobs", top), barmode="stack",
+            showlegend=True,
+        ),
         columns=("from", *ended),
         rows=[
             (when(moment), *(str(counts[k]) for counts in ended.values()))
@@ -129,10 +131,10 @@ def failures_chart(attempts: Sequence[FailedAttempts], jobs: Mapping[str, int]) 
     summary += f"Jobs that failed: {listed}." if jobs else "No jobs failed."
     rows = [("attempts", cause, f"{n:,}") for cause, n in reversed(named)]
     rows += [("failed jobs", failure(kind), f"{n:,}") for kind, n in sorted(jobs.items())]
-    return Chart(
+    return Chart.drawn(
         name="failures", title="Failures by cause", summary=summary,
         data=[_bars([cause for cause, _ in named], [n for _, n in named], BAD)] if named else [],
-        layout={"xaxis": axis("attempts", rangemode="tozero"), "yaxis": {}, "height": _height(named)},
+        layout=go.Layout(xaxis=axis("attempts", rangemode="tozero"), yaxis={}, height=_height(named)),
         columns=("kind", "cause", "count"), rows=[*rows],
     )  # fmt: skip
 
@@ -161,16 +163,16 @@ def throughput_chart(found: Mapping[str, Histogram]) -> Chart:
     listed = "; ".join(
         f"{m} {number(spread[m][1])} ({counted(found[m].total, 'run')})" for m in reversed(order)
     )
-    return Chart(
+    return Chart.drawn(
         name="throughput",
         title="Throughput by GPU model",
         summary=f"Median tokens per second and GPU: {listed}." if order else nothing,
         data=[bars] if order else [],
-        layout={
-            "xaxis": axis("tokens per second and GPU", rangemode="tozero"),
-            "yaxis": {},
-            "height": _height(order),
-        },
+        layout=go.Layout(
+            xaxis=axis("tokens per second and GPU", rangemode="tozero"),
+            yaxis={},
+            height=_height(order),
+        ),
         columns=("GPU model", "runs", "p10", "p50", "p90"),
         rows=[(m, f"{found[m].total:,}", *(number(value) for value in spread[m])) for m in reversed(order)],
     )  # fmt: skip
@@ -182,7 +184,7 @@ def _short(value: float) -> float:
 
 
 def _bars(names: list[str], values: Sequence[float], colour: str) -> Trace:
-    return {"type": "bar", "orientation": "h", "y": names, "x": values, "marker": {"color": colour}}
+    return go.Bar(orientation="h", y=names, x=values, marker={"color": colour})
 
 
 def _height(bars: Sequence[Any]) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+
+import plotly.graph_objects as go
 
 from portal.web.charts.chart import FIRST, SECOND, Chart, Trace, by_clock, time_axis, when
 from scheduler.models import MaintenanceWindow
@@ -21,16 +22,16 @@ def windows_chart(windows: Sequence[MaintenanceWindow], teams: Mapping[int, str]
     closed = [window for window in windows if window.team_id is None]
     reserved = [window for window in windows if window.team_id is not None]
     traces = [("maintenance", closed, SECOND), ("reserved for a team", reserved, FIRST)]
-    return Chart(
+    return Chart.drawn(
         name="windows",
         title="Closed nodes",
         summary=_summary(windows, now),
         data=[_trace(name, found, colour, now) for name, found, colour in traces if found],
-        layout={
-            "barmode": "overlay", "height": max(LEAST_PX, SPACE_PX + LINE_PX * len(nodes)),
-            "showlegend": True, "xaxis": time_axis(),
-            "yaxis": {"type": "category", "categoryorder": "array", "categoryarray": nodes},
-        },
+        layout=go.Layout(
+            barmode="overlay", height=max(LEAST_PX, SPACE_PX + LINE_PX * len(nodes)),
+            showlegend=True, xaxis=time_axis(),
+            yaxis={"type": "category", "categoryorder": "array", "categoryarray": nodes},
+        ),
         columns=("node", "from", "until", "for"),
         rows=[
             (node.name, when(window.begins_at), when(window.ends_at), teams[window.pk] or "nobody")
@@ -54,11 +55,10 @@ def _trace(name: str, windows: Sequence[MaintenanceWindow], colour: str, now: da
         for window in windows
         for node in window.nodes.all()
     ]
-    trace: dict[str, Any] = {
-        "type": "bar", "orientation": "h", "name": name, "marker": {"color": colour},
-        "y": [node for node, *_ in bars],
-        "base": [by_clock(begins) for _, begins, *_ in bars],
-        "x": [round((ends - begins).total_seconds() * 1000) for _, begins, ends, _ in bars],
-        "hovertext": [note for *_, note in bars],
-    }  # fmt: skip
-    return trace
+    return go.Bar(
+        orientation="h", name=name, marker={"color": colour},
+        y=[node for node, *_ in bars],
+        base=[by_clock(begins) for _, begins, *_ in bars],
+        x=[round((ends - begins).total_seconds() * 1000) for _, begins, ends, _ in bars],
+        hovertext=[note for *_, note in bars],
+    )  # fmt: skip
