@@ -1,4 +1,4 @@
-"""How a machine becomes a node: the wheel it installs, and the line of shell that does it."""
+"""How a machine becomes a node: the wheel, and the line of shell that installs it."""
 
 from __future__ import annotations
 

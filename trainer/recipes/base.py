@@ -34,9 +34,10 @@ class Resume(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The coefficients of a recipe's terms in time and memory; their formulas are in knowledge.
+    """The coefficients of a recipe's terms in time and memory.
 
-    sequences: of one row. forwards: further passes of each without gradients.
+    Their formulas are in knowledge. sequences: of one row. forwards: further passes of each, without
+    gradients.
     """
 
     sequences: int = 1
@@ -98,9 +99,9 @@ class Recipe:
         return tuple(name for name, param in self.params.items() if param.binds is when)
 
     def settings_of(self, params: Mapping[str, Any]) -> TrainingSettings:
-        """Return the parameters as the portal resolved them; absent ones get their default.
+        """Return the parameters as the portal resolved them.
 
-        Raises ParamError naming the first wrong one.
+        Absent ones get their default. Raises ParamError naming the first wrong one.
         """
         values = {one.name: self._cleaned(one.name, params.get(one.name)) for one in fields(self.settings)}
         if params.get("effective_batch_size") is None:

@@ -1,4 +1,4 @@
-"""What recipes share: parameters, which they take by reference, and rules between these."""
+"""What recipes share: parameters, taken by reference, and rules between them."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def read_order(run_dir: Path) -> TrainingSpec:
 
 
 def _settings(spec: Spec) -> TrainingSettings:
-    """The order's parameters. Raises TrainError, also for a recipe that is not known here."""
+    """The order's parameters. Raises TrainError, also for an unknown recipe."""
     if spec.recipe not in RECIPES:
         known = ", ".join(RECIPES)
         raise TrainError(f"This trainer knows the recipes {known}, not {spec.recipe!r}; update the node.")

@@ -18,7 +18,7 @@ NAME = f"foretune-{__version__}-py3-none-any.whl"
 
 @require_safe
 def client_wheel(request: HttpRequest, wheel: str) -> HttpResponseBase:
-    """The wheel of this release by its file name; it is everybody's, as the sources are."""
+    """The wheel of this release by its file name, for everybody, as the sources."""
     if wheel != NAME:
         raise Http404
     try:

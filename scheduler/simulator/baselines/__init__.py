@@ -1,4 +1,4 @@
-"""Baselines of published figures: the simulator plays them, and no cluster runs them.
+"""Baselines of published figures, which the simulator alone plays.
 
 They place gangs without regard to an option's number of nodes, as real nodes do not allow.
 """

@@ -1,4 +1,6 @@
-"""First in, first out, and nobody passes: Kavier's `consolidated-fcfs` and `distributed-fcfs`.
+"""First in, first out, and nobody passes.
+
+They are Kavier's `consolidated-fcfs` and `distributed-fcfs`.
 
 `fifo-strict`: gangs take the fewest nodes. `fifo-distributed`: gangs take any free GPUs.
 """
