@@ -87,7 +87,6 @@ def test_sia_on_its_own_workload() -> None:
     assert metrics.jct_mean_s <= 1_950
 
 
-@pytest.mark.shared_data
 @pytest.mark.parametrize(
     ("group", "jct_s", "makespan_s"),
     [("max_min_fairness", 14_623, 63_945), ("minimize_makespan", 35_659, 68_522)],
@@ -100,6 +99,20 @@ def test_gavel_on_its_own_lists(group: str, jct_s: float, makespan_s: float) -> 
     )
     assert metrics.jct_mean_s == pytest.approx(jct_s, rel=0.05)
     assert metrics.makespan_s == pytest.approx(makespan_s, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("trace", "cluster", "policy", "met"),
+    [
+        ("elasticVpollux_e.csv", "gpu:16x4", "edd", 0.28),
+        ("philly_103959.csv", "gpu:4x8", "edd", 0.24),
+        ("philly_103959.csv", "gpu:4x8", "fifo", 0.21),
+    ],
+)
+def test_deadlines_met_of_elasticflows_traces(trace: str, cluster: str, policy: str, met: float) -> None:
+    """The figures of docs/simulator.md."""
+    metrics = played(f"elasticflow/{trace}", cluster, policy)
+    assert 1 - metrics.violation_ratio == pytest.approx(met, abs=0.005)
 
 
 @pytest.mark.shared_data
