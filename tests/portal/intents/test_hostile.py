@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from portal.intents.core.reading import read
-from portal.intents.draft import FORM, RECIPE, complaints
+from portal.intents.draft import FORM, complaints
 from tests.portal.intents.saying import FILES, TUESDAY, said, setting
+from trainer.recipes import DEFAULT_RECIPE
 
-MAY_BE_FILLED = {*FORM, *RECIPE.params} - {"seed"}
+MAY_BE_FILLED = {*FORM, *DEFAULT_RECIPE.params} - {"seed"}
 TEXT = """
 train phi-4 llama 3.1 8b qwen2.5-7b on with poems.jsonl tickets by before in tomorrow friday 5pm 12 march 3/4
 2026-02-30 1e400 -5 0 999999999999 epochs steps rank r= alpha lr 2e-4 batch context 4k tokens not no, sorry
