@@ -22,7 +22,8 @@ GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 NODE_EVENTS = [type.removeprefix("node.") for type in EventType if type.about == "node"]
 WIDEST = 110
 PACKAGES = (
-    "portal", "scheduler", "knowledge", "trainer", "tests", "benchmarks", "templates", "docs", "requirements",
+    "portal", "scheduler", "knowledge", "trainer", "client", "tests", "benchmarks", "templates", "docs",
+    "requirements",
 )  # fmt: skip
 FOLDERS = {*PACKAGES, "core", "train", "agent", "loop", "services", "selectors", "simulator", "predict"}
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PRODUCT = ("portal", "scheduler", "knowledge", "trainer")
+PRODUCT = ("portal", "scheduler", "knowledge", "trainer", "client")
 LONGEST_FIRST_LINE = 80
 
 

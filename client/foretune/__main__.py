@@ -26,7 +26,10 @@ EXIT_CODES = {401: 3, 403: 3, 404: 4, 409: 6, 412: 6, 503: UNREACHABLE}
 
 
 class Usage(Exception):
-    """What was given cannot be understood; the message says what and how it is written."""
+    """Arguments that cannot be understood.
+
+    The message says which, and how they are written.
+    """
 
 
 def parser() -> argparse.ArgumentParser:

@@ -185,7 +185,7 @@ def test_each_image_of_ours_is_a_stage_of_the_dockerfile(name: str) -> None:
 def test_the_dockerfile_copies_what_is_there() -> None:
     copied = [line.split()[1:-1] for line in DOCKERFILE.splitlines() if line.startswith("COPY ")]
     assert all((REPOSITORY / source).exists() for sources in copied for source in sources)
-    for package in ("portal", "scheduler", "knowledge", "trainer", "templates", "static"):
+    for package in ("portal", "scheduler", "knowledge", "trainer", "client", "templates", "static"):
         assert [package] in copied
 
 
