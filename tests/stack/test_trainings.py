@@ -49,7 +49,7 @@ def test_f4_a_damaged_checkpoint_is_told_and_an_earlier_one_taken(
     steps = [0, *(checkpoint.step for checkpoint in held), 0]
     assert [attempt["resume_step"] for attempt in job["attempts"]] == steps[: len(damaged) + 2]
     assert final_loss(job) == pytest.approx(undisturbed_loss, abs=SAME)
-    assert judged.client.get("nodes/")["data"][0]["state"] == "ready"
+    judged.client.wait_for_node()  # it was not blocked
 
 
 @pytest.mark.slow  # the chaos run kills agents, too

@@ -59,7 +59,12 @@ def node_page(request: PageRequest, node: Node, *, status: int = 200, **shown: A
 @login_required
 @require_GET
 def node_live(request: PageRequest, node_id: str) -> HttpResponse:
-    """State, GPUs and jobs: what changes while the page is open."""
+    """State, GPUs and jobs: what changes while the page is open.
+
+    A page whose node was removed meanwhile says so, and asks no more.
+    """
+    if Node.objects.filter(pk=node_id, removed_at__isnull=False).exists():
+        return render(request, "nodes/removed.html")
     return fragment(request, "nodes/live.html", _live(request, shown_node(node_id)))
 
 

@@ -119,6 +119,7 @@ def test_a_policy_proves_itself_in_the_shadow_before_it_is_chosen(page: Any) -> 
     assert current_policy() == "easy", "none of its decisions is carried out"
     probation.get_by_role("button", name="End the probation").click()
     expect(probation.get_by_text("Ended probations")).to_be_visible()
+    page.get_by_text("All", exact=True).click()
     page.get_by_role("radio", name="sjf", exact=True).check()
     page.locator("form:has([type=radio]) [name=reason]").fill("it started more in the shadow")
     page.get_by_role("button", name="Choose", exact=True).click()

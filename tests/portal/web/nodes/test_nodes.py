@@ -129,6 +129,7 @@ def test_a_removed_node_is_gone_but_its_jobs_name_it(browser: Client, admin: Use
     assert browser.post(f"/nodes/{node.node_id}/remove/")["Location"] == "/nodes/"
     assert "old-box" not in page(browser, "/nodes/")
     assert browser.get(f"/nodes/{node.node_id}/").status_code == 404
+    assert "This node was removed" in page(browser, f"/nodes/{node.node_id}/live/")  # of a page that is open
     assert browser.post(f"/nodes/{node.node_id}/resume/", {"reason": "x"}).status_code == 404
     assert "old-box" in page(browser, f"/jobs/{job.pk}/?tab=attempts")
     assert "node removed" in page(browser, "/audit/")
