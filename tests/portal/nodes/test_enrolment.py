@@ -107,4 +107,4 @@ def test_many_gpus_take_no_more_queries_than_one() -> None:
         with CaptureQueriesContext(connection) as asked:
             FakeNode.join(token, name=f"box of {slots}", slots=slots)
         queries.append(len(asked))
-    assert queries[1] == queries[2] < 50
+    assert queries[1] == queries[2] <= 50

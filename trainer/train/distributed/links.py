@@ -59,7 +59,7 @@ def _take_part(rank: int, ranks: int, pairs: Sequence[list[int]], cuda: bool, ru
     if rank == 0:
         links = [figures for of_rank in every for figures in of_rank]
         write_atomically(Path(run) / "links.json", json.dumps({"links": links}))
-    dist.destroy_process_group()
+    os._exit(0)  # groups' destructors could wait for each other for ever (`process_group`)
 
 
 def _seconds(size: int, device: torch.device, group: Any) -> float:

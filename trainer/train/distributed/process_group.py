@@ -23,6 +23,11 @@ from trainer.train.errors import NodeFault, Stopped
 from trainer.train.settings import TrainingSpec
 
 
+# Groups that were left. The last reference to one must not go while Python runs: gloo's destructor then joins
+# a thread that may wait for the interpreter's lock, which the joining thread holds. `process.leave` ends both.
+_LEFT: list[Any] = []
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """This process among all. Rank 0 writes what the agent reads."""
@@ -100,6 +105,7 @@ def _leave(world: World) -> None:
     """
     if world.size > 1:
         dist.barrier()
+        _LEFT.append(dist.group.WORLD)
         dist.destroy_process_group()
 
 
