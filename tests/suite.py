@@ -2,11 +2,11 @@
 
 `python3 run.py test [--quick] [--slow] [--free] [pytest arguments]`
 
-One collection holds all tests that need no further process; the second database, the live stack, the
-browser and the training environment are lanes beside it. `--quick` runs that collection alone, on SQLite.
-`--slow` runs, instead of the ordinary tests, those that are run on demand. `--free` draws random cases
-anew. Paths among the arguments replace the lanes' own; other arguments go to every lane. The collection is
-shown live, all others as they end.
+`--quick` runs all tests that need no further process, on SQLite and in one collection. All of them run that
+collection in parts, and the second database, the live stack, the browser and the training environment
+beside it. `--slow` runs, instead of the ordinary tests, those that are run on demand. `--free` draws random
+cases anew. Paths among the arguments replace the stages' own; other arguments go to every stage. One stage
+is shown live, all others as they end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -32,6 +32,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 TRAINING_PYTHON = REPOSITORY / ".venv-train" / "bin" / "python"
 COUNTED = ("tests", "failures", "errors", "skipped")
 NOTHING_SELECTED = 5
+LANES = 5  # for two cores: the live stack and the browser wait half of their time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,18 +54,30 @@ class Outcome:
     green: bool
 
 
+def all_but(*folders: str) -> tuple[str, ...]:
+    """All other folders and files of tests."""
+    tests = (REPOSITORY / "tests").iterdir()
+    found = [path for path in tests if path.name.startswith("test_") or (path / "__init__.py").exists()]
+    return tuple(sorted({path.relative_to(REPOSITORY).as_posix() for path in found} - {*folders}))
+
+
 QUICK, ON_DEMAND, FREE = "--quick", "--slow", "--free"
 SLOW = "slow"
 SLOW_ON_SQLITE = "(slow or postgresql)" if postgres_binaries() else SLOW
 IN_PROCESS = "not torch and not stack and not browser"
 # It takes seconds to collect; without PostgreSQL it runs on SQLite.
 IGNORED = ("--ignore=tests/portal/api/test_generated_requests.py",) if postgres_binaries() else ()
-SQLITE = Stage(
-    title="in process, SQLite",
-    paths=("tests",),
-    options=("-m", f"{IN_PROCESS} and not {SLOW_ON_SQLITE}", *IGNORED),
+ALL_ON_SQLITE = Stage(
+    title="in process", paths=("tests",), options=("-m", f"{IN_PROCESS} and not {SLOW}", *IGNORED)
 )
-ALL_ON_SQLITE = replace(SQLITE, options=("-m", f"{IN_PROCESS} and not {SLOW}", *IGNORED))
+PORTAL, SCHEDULER = "tests/portal", "tests/scheduler"
+ON_SQLITE = ("-m", f"{IN_PROCESS} and not {SLOW_ON_SQLITE}", *IGNORED)
+# One after the other they would take longer than all that runs beside them.
+SQLITE = (
+    Stage(title="in process, portal", paths=(PORTAL,), options=ON_SQLITE),
+    Stage(title="in process, scheduler", paths=(SCHEDULER,), options=ON_SQLITE),
+    Stage(title="in process, all others", paths=all_but(PORTAL, SCHEDULER), options=ON_SQLITE),
+)
 BROWSER = Stage(title="browser", paths=("tests/portal/browser",), options=("-m", f"browser and not {SLOW}"))
 TORCH = Stage(
     title="training environment",
@@ -96,10 +109,10 @@ def main(arguments: Sequence[str]) -> int:
     provide()
     stages = [
         partial(on_postgres, arguments),
-        partial(run, SQLITE, arguments, live=True),
-        *(partial(run, stage, arguments) for stage in (STACK, BROWSER, TORCH)),
+        partial(run, SQLITE[0], arguments, live=True),
+        *(partial(run, stage, arguments) for stage in (STACK, BROWSER, *SQLITE[1:], TORCH)),
     ]
-    lanes = ThreadPoolExecutor(len(stages))
+    lanes = ThreadPoolExecutor(LANES)
     try:
         outcomes = [begun.result() for begun in [lanes.submit(stage) for stage in stages]]
     finally:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import suite
 from trainer import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -90,6 +91,12 @@ def test_run_py_names_its_commands() -> None:
     said = subprocess.run([sys.executable, "run.py", "--help"], cwd=ROOT, capture_output=True, text=True)
     for command in ("setup", "lint", "test", "wheels", "chaos", "screenshots"):
         assert f"run.py {command} " in said.stdout
+
+
+def test_each_file_of_tests_belongs_to_one_stage_in_process() -> None:
+    paths = [ROOT / path for stage in suite.SQLITE for path in stage.paths]
+    files = list((ROOT / "tests").rglob("test_*.py"))
+    assert [file for file in files if sum(file.is_relative_to(path) for path in paths) != 1] == []
 
 
 def test_the_environment_of_another_clone_is_not_emptied(tmp_path: Path) -> None:

@@ -22,9 +22,8 @@ from trainer.train.distributed.rendezvous import meet
 from trainer.train.errors import NodeFault, Stopped
 from trainer.train.settings import TrainingSpec
 
-
 # Groups that were left. The last reference to one must not go while Python runs: gloo's destructor then joins
-# a thread that may wait for the interpreter's lock, which the joining thread holds. `process.leave` ends both.
+# a thread that may wait for the lock which the joining thread holds. `process.leave` ends both.
 _LEFT: list[Any] = []
 
 
