@@ -63,7 +63,7 @@ class Caller:
         else:
             code, again_s = response.status_code, float(response.headers.get("Retry-After", 1))
             known = "ok" if response.is_success else "unknown" if response.is_server_error else "failed"
-            answer = response.json() if response.is_success else None
+            answer = response.json() if response.is_success and response.content else None
         if answer and "id" in answer and "key" in about:
             about["job"] = answer["id"]
         took_s = time.monotonic() - began
