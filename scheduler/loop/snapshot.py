@@ -36,7 +36,7 @@ from scheduler.selectors.quotas import limits_in_force
 from scheduler.states import LIVE, JobState, is_preempting
 
 ATTEMPT_COLUMNS = (
-    "job_id", "fence", "created_at", "ended_at", "progress", "measured", "stopped_for_id",
+    "job_id", "fence", "created_at", "queued_s", "ended_at", "progress", "measured", "stopped_for_id",
 )  # fmt: skip
 
 

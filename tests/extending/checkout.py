@@ -50,7 +50,7 @@ class Toy:
     @property
     def files(self) -> list[str]:
         """All that adding it touches."""
-        new = [path for path in self.folder.rglob("*") if path.is_file()]
+        new = [path for path in self.folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
         written = {self.migration} - {""}
         return sorted({*self.lines, *written, *(path.relative_to(self.folder).as_posix() for path in new)})
 

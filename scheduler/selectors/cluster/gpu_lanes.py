@@ -23,8 +23,9 @@ from scheduler.states import JobState
 MAX_BARS = 2000
 JOB_COLUMNS = ("id", "name", "owner", "team")
 HELD_COLUMNS = (
-    "allocated_at", "released_at", "gpu__index", "gpu__node__last_seen_at", "claim__attempt__ended_at",
-    "claim__attempt__progress", *(f"claim__attempt__job__{name}" for name in (*JOB_COLUMNS, "state")),
+    "allocated_at", "released_at", "gpu__index", "gpu__node__last_seen_at",
+    *(f"claim__attempt__{name}" for name in ("created_at", "queued_s", "ended_at", "progress")),
+    *(f"claim__attempt__job__{name}" for name in (*JOB_COLUMNS, "state")),
 )  # fmt: skip
 WAITING_COLUMNS = (
     "made_at", "start_at", "start_low", "start_high", "end_at", "end_low", "end_high", "gpus",

@@ -96,9 +96,9 @@ def test_the_offered_load_is_gpu_time_over_the_time_of_arrivals(trace: str) -> N
 
 def test_the_notice_names_every_sample_and_its_licence() -> None:
     notice = (ROOT / "NOTICE").read_text()
-    files = [path for path in SAMPLES.rglob("*") if path.is_file()]
+    files = [path for path in SAMPLES.rglob("*") if path.is_file() and path.name != "LICENSE.txt"]
     assert files
     for path in files:
         paragraph = next(text for text in notice.split("\n\n") if str(path.relative_to(ROOT)) in text)
-        assert "CC BY 4.0" in paragraph or "Apache-2.0" in paragraph
-    assert sum(path.stat().st_size for path in files) < 100_000
+        assert any(licence in paragraph for licence in ("CC BY 4.0", "Apache-2.0", "MIT (LICENSE.txt there)"))
+    assert sum(path.stat().st_size for path in files) < 250_000
