@@ -64,6 +64,11 @@ def get_node(node_id: str) -> Node:
     return node
 
 
+def was_removed(node_id: str) -> bool:
+    """Whether there was such a node and an administrator removed it."""
+    return Node.objects.filter(pk=node_id, removed_at__isnull=False).exists()
+
+
 def node_by_token(token: str) -> Node | None:
     """The node that holds this token."""
     return Node.present.filter(token_hash=digest_of(token)).first()

@@ -26,7 +26,7 @@ from portal.web.nodes.nodes import visible_live_jobs
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Node
 from scheduler.selectors.cluster.topology import picture_of
-from scheduler.selectors.nodes import get_node, node_events
+from scheduler.selectors.nodes import get_node, node_events, was_removed
 from scheduler.services.deletions import remove_node
 from scheduler.services.nodes.price import set_price
 from scheduler.services.nodes.state import drain_node, resume_node
@@ -63,7 +63,7 @@ def node_live(request: PageRequest, node_id: str) -> HttpResponse:
 
     A page whose node was removed meanwhile says so, and asks no more.
     """
-    if Node.objects.filter(pk=node_id, removed_at__isnull=False).exists():
+    if was_removed(node_id):
         return render(request, "nodes/removed.html")
     return fragment(request, "nodes/live.html", _live(request, shown_node(node_id)))
 
