@@ -111,6 +111,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
+TOKEN_DAYS = env.int("TOKEN_DAYS", default=90)  # of an API token for which nobody names an end
+TOKEN_MAX_DAYS = env.int("TOKEN_MAX_DAYS", default=0)  # the longest that one may live; 0: for ever
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_CALLABLE = "portal.http.error_pages.locked_out"

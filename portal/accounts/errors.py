@@ -4,7 +4,8 @@ AccountError
 ├── NotAllowed      the actor's role does not reach that far
 ├── Changed         someone else changed the same thing meanwhile
 ├── TooBusy         too many want the same at once
-└── Refused         a value that cannot be taken; `field` names it
+├── TokenEnded      a token that ended cannot be renewed
+└── InvalidValue    a value that cannot be taken; `field` names it
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ class NotAllowed(AccountError, PermissionDenied):
 
 
 class Changed(AccountError):
+    pass
+
+
+class TokenEnded(AccountError):
     pass
 
 

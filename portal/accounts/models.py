@@ -17,6 +17,7 @@ class Scope(models.TextChoices):
     """Scopes of tokens; each includes those before it."""
 
     READ = "read"
+    SUBMIT = "submit"
     WRITE = "write"
     ADMIN = "admin"
 
@@ -33,7 +34,10 @@ class Role(models.TextChoices):
 
 
 class User(AbstractUser):
-    """A person; administrators are `is_staff`.
+    """A person or a service account; administrators are `is_staff`.
+
+    `is_service`: an account for programs, without password and sessions. `service_team`: whose leads run it;
+    null: administrators alone.
 
     `seen_at`: when they last looked at the start page; `seen_position`: how far the events had come then.
 
@@ -51,10 +55,18 @@ class User(AbstractUser):
     )
     time_zone = models.CharField(max_length=64, blank=True, default="", db_default="")
     shares_sentences = models.BooleanField(default=False, db_default=False)
+    is_service = models.BooleanField(default=False, db_default=False, editable=False)
+    service_team = models.ForeignKey(
+        "Team", models.SET_NULL, null=True, blank=True, editable=False, related_name="service_accounts"
+    )
+
+    # What the token of this request leaves of the person's rights; no columns.
+    bound_team_id: int | None = None  # nothing but this team's
+    changes_own_alone = False
 
     @property
     def is_admin(self) -> bool:
-        return self.is_active and self.is_staff
+        return self.is_active and self.is_staff and self.bound_team_id is None
 
     def get_session_auth_hash(self) -> str:
         """Return the value that binds sessions.
@@ -76,9 +88,13 @@ class User(AbstractUser):
     def team_ids(self) -> tuple[int, ...]:
         """Ids of the person's teams, read once per request.
 
-        With the numbers themselves the database uses its indexes on teams.
+        With the numbers themselves the database uses its indexes on teams. A token that is bound to one
+        leaves that alone.
         """
-        return tuple(self.memberships.values_list("team_id", flat=True))
+        memberships = self.memberships.all()
+        if self.bound_team_id is not None:
+            memberships = memberships.filter(team=self.bound_team_id)
+        return tuple(memberships.values_list("team_id", flat=True))
 
 
 class Team(models.Model):
@@ -115,18 +131,25 @@ class Membership(models.Model):
 class ApiToken(models.Model):
     """A program's right to act for its owner.
 
-    Only the digest is stored; the text is shown once.
+    Only the digest is stored; the text is shown once. `team`: the one it is bound to. `networks`: from where
+    it may be used, as `ipaddress` writes them; none: from anywhere. `follows`: the token that it took the
+    place of. `last_used_for`: method and path of a request at `last_used_at`.
     """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=100)
     scope = models.CharField(max_length=10, choices=Scope.choices, default=Scope.WRITE)
+    team = models.ForeignKey(Team, models.CASCADE, null=True, blank=True, related_name="tokens")
+    networks = models.JSONField(default=list, db_default=[], blank=True)
+    follows = models.OneToOneField("self", models.SET_NULL, null=True, blank=True, related_name="followed_by")
     digest = models.CharField(max_length=64, unique=True)
     hint = models.CharField(max_length=12)  # first characters, so that people tell their tokens apart
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
+    last_used_for = models.CharField(max_length=100, blank=True, default="", db_default="")
+    last_used_from = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     class Meta:
         ordering = ["-id"]

@@ -21,13 +21,15 @@ def visible_teams(user: User) -> QuerySet[Team]:
     Administrators see all teams.
     """
     teams = Team.objects.all() if user.is_admin else Team.objects.filter(memberships__user=user)
+    if user.bound_team_id is not None:
+        teams = teams.filter(pk=user.bound_team_id)
     counted = Team.objects.filter(pk__in=teams.values("pk")).annotate(size=Count("memberships"))
     return counted.order_by("name")
 
 
 def own_teams(user: User) -> QuerySet[Team]:
     """The teams that the person is a member of: what they submit may belong to one."""
-    return user.teams.all()
+    return user.teams.all() if user.bound_team_id is None else user.teams.filter(pk=user.bound_team_id)
 
 
 def texts_may_leave(user: User) -> bool:
@@ -46,8 +48,12 @@ def members(team: Team) -> QuerySet[Membership]:
 
 
 def own_tokens(user: User) -> QuerySet[ApiToken]:
-    """The person's tokens, newest first."""
-    return ApiToken.objects.filter(owner=user)
+    """The person's tokens, newest first.
+
+    A token that is bound to a team sees that team's alone.
+    """
+    tokens = ApiToken.objects.filter(owner=user).select_related("owner", "team")
+    return tokens if user.bound_team_id is None else tokens.filter(team=user.bound_team_id)
 
 
 def tokens_of(owner: User, *, seen_by: User) -> QuerySet[ApiToken]:

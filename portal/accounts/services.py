@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
 
-from portal.accounts.errors import NotAllowed
-from portal.accounts.models import ApiToken, AuditEntry, Scope, User
+from portal.accounts import token_text
+from portal.accounts.errors import InvalidValue, NotAllowed, TokenEnded
+from portal.accounts.models import ApiToken, AuditEntry, Scope, Team, User
+from portal.accounts.token_bounds import check_end, latest_end
 
-TOKEN_PREFIX = "ft-"  # noqa: S105 (no secret: what all tokens begin with)
-HINT_LENGTH = len(TOKEN_PREFIX) + 4
+HINT_LENGTH = len(token_text.PREFIX) + 4
+OVERLAP = timedelta(days=1)  # how long a rotated token still works
+USED_FOR_LENGTH = 100
 # A write per request would make every read of the API a writer; a minute is exact enough for people.
 USED_RESOLUTION = timedelta(minutes=1)
 REFUSAL_RESOLUTION = timedelta(hours=1)
@@ -46,24 +48,83 @@ def create_token(
     now: datetime,
     scope: Scope = Scope.WRITE,
     expires_at: datetime | None = None,
+    team: Team | None = None,
+    networks: Sequence[str] = (),
+    actor: User | None = None,
+    follows: ApiToken | None = None,
+    text: str | None = None,
 ) -> tuple[ApiToken, str]:
     """Create a token and return it with its text.
 
-    The text is stored nowhere and can be shown only now. Raises NotAllowed.
+    The text is stored nowhere and can be shown only now. actor: who makes it, where that is not its owner.
+    follows: the token whose place it takes. text: one of `token_text`, where it had to be made before. Raises
+    NotAllowed, and InvalidValue for an end later than allowed and for a team that is not the owner's.
     """
     hold_active(owner)
-    plain = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    check_end(expires_at, now)
+    if team is not None and not owner.memberships.filter(team=team).exists():
+        raise InvalidValue("team", f"{team.name} is not a team of {owner.get_username()}.")
+    plain = text or token_text.new_text()
     token = ApiToken.objects.create(
         owner=owner,
         name=name,
         scope=scope,
+        team=team,
+        networks=list(networks),
         digest=digest_of(plain),
         hint=plain[:HINT_LENGTH],
         created_at=now,
         expires_at=expires_at,
+        follows=follows,
     )
-    audit(action="token created", actor=owner, target=f"token {token.pk}", data={"scope": scope}, now=now)
+    data: dict[str, Any] = {"scope": scope}
+    if team is not None:
+        data["team"] = team.name
+    if actor not in (None, owner):
+        data["owner"] = owner.get_username()
+    if follows is not None:
+        data["follows"] = follows.pk
+    audit(action="token created", actor=actor or owner, target=f"token {token.pk}", data=data, now=now)
     return token, plain
+
+
+@transaction.atomic
+def rotate_token(*, token: ApiToken, actor: User, now: datetime) -> tuple[ApiToken, str]:
+    """Put a new token in a token's place: of the same name, bounds and time to live.
+
+    The old one goes on for a day. A successor that was never used, since the answer with its text was lost,
+    ends and makes room for another one. Raises TokenEnded, NotAllowed.
+    """
+    token = ApiToken.objects.select_for_update(of=("self",)).select_related("owner", "team").get(pk=token.pk)
+    if not token.is_valid_at(now):
+        raise TokenEnded("This token has ended; create a new one.")
+    successor = ApiToken.objects.filter(follows=token).first()
+    if successor is not None:
+        if successor.last_used_at is not None:
+            raise TokenEnded("This token was rotated already, and its successor is in use; rotate that one.")
+        ApiToken.objects.filter(pk=successor.pk).update(follows=None)
+        revoke_token(token=successor, actor=actor, now=now)
+    # The end of a token that was rotated before is that of its overlap.
+    ends = [end for end in (latest_end(now), _same_life(successor or token, now)) if end is not None]
+    made = create_token(
+        owner=token.owner,
+        name=token.name,
+        now=now,
+        scope=Scope(token.scope),
+        expires_at=min(ends, default=None),
+        team=token.team,
+        networks=token.networks,
+        actor=actor,
+        follows=token,
+    )
+    overlap_end = min(now + OVERLAP, token.expires_at or now + OVERLAP)
+    ApiToken.objects.filter(pk=token.pk).update(expires_at=overlap_end)
+    return made
+
+
+def _same_life(token: ApiToken, now: datetime) -> datetime | None:
+    """When a token ends that is to live as long as this one was to; None: never."""
+    return None if token.expires_at is None else now + (token.expires_at - token.created_at)
 
 
 def revoke_token(*, token: ApiToken, actor: User, now: datetime) -> ApiToken:
@@ -83,16 +144,20 @@ def revoke_tokens(*, owner: User, actor: User, now: datetime) -> int:
     return ended
 
 
-def find_token(*, plain: str, now: datetime) -> ApiToken | None:
+def find_token(*, plain: str, now: datetime, address: str = "", used_for: str = "") -> ApiToken | None:
     """Return the valid token of an active person with this text, else None.
 
-    Its use is noted.
+    Its use is noted: address and used_for say from where and for what. A text that is no token's costs no
+    query.
     """
+    if not token_text.is_whole(plain):
+        return None
     token = ApiToken.objects.select_related("owner").filter(digest=digest_of(plain)).first()
     if token is None or not token.is_valid_at(now) or not token.owner.is_active:
         return None
     if token.last_used_at is None or now - token.last_used_at > USED_RESOLUTION:
-        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+        use = {"last_used_for": used_for[:USED_FOR_LENGTH], "last_used_from": address[:64]}
+        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now, **use)
     return token
 
 

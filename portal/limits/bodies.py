@@ -16,8 +16,10 @@ from django.urls import Resolver404, resolve
 
 from knowledge.reading.logs.elsewhere import LARGEST_LOG
 from knowledge.reading.manifest import MOST_BYTES
+from portal.accounts.authentication import bearer_of, token_of
+from portal.accounts.errors import NotAllowed
 from portal.accounts.models import Scope, User
-from portal.accounts.services import find_token
+from portal.accounts.permissions import needed_scope
 from portal.clock import database_now
 from portal.http.error_pages import RETRY_AFTER_S, answer
 from portal.http.origins import is_from_here
@@ -122,7 +124,10 @@ def _large(request: HttpRequest, size: int, get_response: Next) -> HttpResponse:
     files = _files_of(request.path_info)
     if size > (files.most() + ENVELOPE_BYTES if files else settings.MAX_FORM_BYTES):
         return answer(request, 413)
-    user, may_write = _sender(request)
+    try:
+        user, may_write = _sender(request)
+    except NotAllowed:  # the token may not be used from there
+        return answer(request, 403)
     if user is None:
         return _unauthorised(request)
     with uploads.take(user.pk) as free:
@@ -174,10 +179,11 @@ def _sender(request: HttpRequest) -> tuple[User | None, bool]:
 
     A token allows it by its scope, a session if the request is from a page of this portal.
     """
-    scheme, _, plain = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        token = find_token(plain=plain.strip(), now=database_now())
-        return (token.owner, Scope(token.scope).includes(Scope.WRITE)) if token else (None, False)
+    plain = bearer_of(request)
+    if plain is not None:
+        token = token_of(plain, request)
+        needed = needed_scope(request.method, request.path)
+        return (token.owner, Scope(token.scope).includes(needed)) if token else (None, False)
     user = request.user
     return (user, is_from_here(request)) if isinstance(user, User) else (None, False)
 

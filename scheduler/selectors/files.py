@@ -21,11 +21,14 @@ from scheduler.states import TERMINAL
 def visible_files(user: User) -> QuerySet[DatasetFile]:
     """Return the user's files and those of their teams.
 
-    Administrators see all. Deleted files are shown to nobody.
+    Administrators see all; a token that is bound to a team sees that team's alone. Deleted files are shown to
+    nobody.
     """
     files = DatasetFile.present.all()
     if user.is_admin:
         return files
+    if user.bound_team_id is not None:
+        return files.filter(team__in=user.team_ids)
     return files.filter(Q(owner=user) | Q(team__in=user.team_ids))
 
 
@@ -76,6 +79,8 @@ def get_file(user: User, file_id: str) -> DatasetFile:
 def deletable_files(user: User) -> QuerySet[DatasetFile]:
     """The user's files and those of teams that they lead; all for administrators."""
     files = visible_files(user)
+    if user.changes_own_alone:
+        return files.filter(owner=user)
     if user.is_admin:
         return files
     led = Membership.objects.filter(user=user, role=Role.LEAD).values("team")

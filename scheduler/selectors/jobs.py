@@ -88,15 +88,21 @@ def job_columns(jobs: QuerySet[Job]) -> list[JobColumns]:
 
 
 def visible_jobs(user: User) -> QuerySet[Job]:
-    """The user's jobs and those of their teams; all for administrators."""
+    """The user's jobs and those of their teams; all for administrators.
+
+    A token that is bound to a team sees that team's alone.
+    """
     if user.is_admin:
         return Job.objects.all()
+    if user.bound_team_id is not None:
+        return Job.objects.filter(team__in=user.team_ids)
     return Job.objects.filter(Q(owner=user) | Q(team__in=user.team_ids))
 
 
 def sees(user: User, job: Job) -> bool:
     """Return whether `visible_jobs` has the job, by its own columns."""
-    return user.is_admin or job.owner_id == user.pk or (job.team_id or 0) in user.team_ids
+    own = job.owner_id == user.pk and user.bound_team_id is None
+    return user.is_admin or own or (job.team_id or 0) in user.team_ids
 
 
 def jobs_named_in(user: User, texts: Iterable[str]) -> dict[str, Job]:
@@ -110,6 +116,8 @@ def jobs_named_in(user: User, texts: Iterable[str]) -> dict[str, Job]:
 
 def may_change(actor: User, job: Job) -> bool:
     """May the actor change the job? Its owner, team leads and administrators may."""
+    if actor.changes_own_alone:
+        return job.owner_id == actor.pk
     return actor.is_admin or job.owner_id == actor.pk or bool(job.team and is_lead(actor, job.team))
 
 

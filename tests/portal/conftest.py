@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -32,9 +33,9 @@ class Program(APIClient):
         self.credentials(HTTP_AUTHORIZATION=authorization)
 
 
-def token_client(owner: User, scope: Scope = Scope.WRITE) -> Program:
-    """A program that acts for `owner`."""
-    _, plain = create_token(owner=owner, name="test", now=timezone.now(), scope=scope)
+def token_client(owner: User, scope: Scope = Scope.WRITE, **bounds: Any) -> Program:
+    """A program that acts for `owner`; bounds: those of its token."""
+    _, plain = create_token(owner=owner, name="test", now=timezone.now(), scope=scope, **bounds)
     return Program(f"Bearer {plain}")
 
 

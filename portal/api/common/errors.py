@@ -17,7 +17,7 @@ from rest_framework.views import exception_handler
 from knowledge.catalogue.hf_config_reading import CannotAdd
 from knowledge.core.data.sources.table import BadTable
 from knowledge.predictors.model_registry import CannotPromote, NoSuchPredictor
-from portal.accounts.errors import Changed, InvalidValue, NotAllowed, TooBusy
+from portal.accounts.errors import Changed, InvalidValue, NotAllowed, TokenEnded, TooBusy
 from scheduler.errors import (
     BadFile,
     BadParameters,
@@ -52,6 +52,7 @@ ANSWERS: list[tuple[type[Exception], int, str]] = [
     (NotAllowed, 403, "permission_denied"),
     (TooBusy, 503, "unavailable"),
     (Changed, 409, "changed_meanwhile"),
+    (TokenEnded, 409, "conflict"),
     (InvalidValue, 400, "invalid"),
     (NoSuchPredictor, 404, "not_found"),
     (CannotPromote, 409, "conflict"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -13,9 +12,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.accounts.models import ApiToken, Scope, Team, User
+from portal.accounts.permissions import token_allows
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import own_tokens
 from portal.accounts.services import create_token, revoke_token
+from portal.accounts.token_bounds import Bounds, refuse_greater
 from portal.api.common.fields import ChoiceField, Name, StrictSerializer, ZonedDateTime
 from portal.api.common.idempotent import KEY, create_with_secret
 from portal.api.common.pages import list_of
@@ -81,6 +82,10 @@ class MeApi(APIView):
         return Response(MeOut(request.user).data)
 
 
+def _own_token(request: ApiRequest) -> ApiToken | None:
+    return request.auth if isinstance(request.auth, ApiToken) else None
+
+
 class TokensApi(APIView):
     @extend_schema(operation_id="tokens_list", responses=TokenList)
     def get(self, request: ApiRequest) -> Response:
@@ -97,25 +102,15 @@ class TokensApi(APIView):
         """
         data = TokenIn(data=request.data)
         data.is_valid(raise_exception=True)
-        _refuse_more_than_own(request.auth, data.validated_data)
-        make = partial(create_token, owner=request.user, now=database_now(), **data.validated_data)
+        said = data.validated_data
+        refuse_greater(
+            _own_token(request), Bounds(scope=Scope(said["scope"]), expires_at=said.get("expires_at"))
+        )
+        make = partial(create_token, owner=request.user, now=database_now(), **said)
         token, plain = create_with_secret(
             request, make=make, load=lambda pk: own_tokens(request.user).get(pk=pk)
         )
         return Response({**TokenOut(token).data, "token": plain}, status=201)
-
-
-def _refuse_more_than_own(own: object, wanted: Mapping[str, Any]) -> None:
-    """Sessions may make any token. Raises PermissionDenied."""
-    if not isinstance(own, ApiToken):
-        return
-    if not Scope(own.scope).includes(Scope(wanted["scope"])):
-        raise PermissionDenied(f"A token of the scope {own.scope} cannot make one of {wanted['scope']}.")
-    end = wanted.get("expires_at")
-    if own.expires_at and (end is None or end > own.expires_at):
-        raise PermissionDenied(
-            f"A token cannot make one that lives longer; set expires_at by {own.expires_at}."
-        )
 
 
 class RevokeApi(APIView):
@@ -125,4 +120,7 @@ class RevokeApi(APIView):
         token = own_tokens(request.user).filter(pk=token_id).first()
         if token is None:
             raise NotFound("There is no such token of yours.")
+        own = _own_token(request)
+        if own is not None and own != token and not token_allows(request, Scope.WRITE):
+            raise PermissionDenied("A token of this scope ends itself alone; others need the scope write.")
         return Response(TokenOut(revoke_token(token=token, actor=request.user, now=database_now())).data)

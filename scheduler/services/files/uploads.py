@@ -52,6 +52,7 @@ def store_file(
             _keep(partial, path_of(digest))
             file = DatasetFile.objects.create(
                 owner=owner,
+                team_id=owner.bound_team_id,
                 filename=name,
                 sha256=digest,
                 bytes=size,

@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models import Case, DateTimeField, F, Q, QuerySet, Value, When
 from django.db.models.functions import Greatest
 
+from portal.accounts.errors import NotAllowed
 from portal.accounts.models import User
 from portal.events.models import Event
 from portal.events.services import record
@@ -43,6 +44,9 @@ ARRIVALS = {
     JobState.FAILED: EventType.JOB_FAILED,
     JobState.CANCELLED: EventType.JOB_CANCELLED,
 }
+
+
+OWN_ALONE = "A token of the scope submit changes its owner's jobs alone; use one of the scope write."
 
 
 class Note(NamedTuple):
@@ -125,6 +129,8 @@ def cancel_waiting(*, jobs: QuerySet[Job], actor: User | None, now: datetime, re
     The number of queries does not grow with theirs, but for the rows that one insertion holds.
     """
     waiting = jobs.filter(state__in=(JobState.QUEUED, JobState.PAUSED)).order_by("pk")
+    if actor is not None and actor.changes_own_alone and waiting.exclude(owner=actor).exists():
+        raise NotAllowed(OWN_ALONE)
     held = list(waiting.select_for_update(of=("self",)).only("state", "version", "fence"))
     changed = Job.objects.filter(
         pk__in=[job.pk for job in held], state__in=(JobState.QUEUED, JobState.PAUSED)
@@ -299,6 +305,8 @@ def _write(
     reload: bool,
 ) -> Job:
     """The update and its event are one transaction, or a part of the caller's."""
+    if actor is not None and actor.changes_own_alone and job.owner_id != actor.pk:
+        raise NotAllowed(OWN_ALONE)
     old, number = job.state, job.version + 1
     with transaction.atomic(savepoint=False):
         here = Job.objects.filter(pk=job.pk, version=job.version, state=old).update(

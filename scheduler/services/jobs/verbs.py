@@ -157,6 +157,7 @@ def prepare(
         **{**found, "notes": notes},
         **_begun(now),
     )
+    job.team_id = job.team_id or owner.bound_team_id
     return Prepared(job, values["after"], read)
 
 

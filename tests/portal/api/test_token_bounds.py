@@ -1,0 +1,142 @@
+"""What a token is bound to: one team, its owner's own jobs, addresses; and its text."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from rest_framework.test import APIClient
+
+from portal.accounts import token_text
+from portal.accounts.models import ApiToken, Membership, Role, Scope, Team, User
+from portal.accounts.token_bounds import clean_networks, is_inside
+from portal.clock import database_now
+from scheduler.models import DatasetFile, Job
+from scheduler.services.files.uploads import store_file
+from scheduler.services.jobs.arrays import submit_array
+from tests.harness import world
+from tests.portal.conftest import Program, token_client
+
+
+def test_a_scanner_finds_a_token_and_a_mistyped_one_costs_no_query(person: User) -> None:
+    plain = token_client(person).authorization.removeprefix("Bearer ")
+    assert re.fullmatch(r"ft-[0-9A-Za-z]{49}", plain)
+    assert len({token_text.new_text() for _ in range(50)}) == 50
+    swapped = plain[:10] + plain[11] + plain[10] + plain[12:]
+    mistyped = [plain[:-1] + ("a" if plain[-1] != "a" else "b"), plain[:-1], plain + "0", plain.upper()]
+    for wrong in {*mistyped, swapped} - {plain}:
+        with CaptureQueriesContext(connection) as queries:
+            assert Program(f"Bearer {wrong}").get("/api/me/").status_code == 401
+        assert not [query for query in queries if "accounts_apitoken" in query["sql"]], wrong
+
+
+@dataclass
+class Lab:
+    """A person who leads one team and is in another; a colleague's objects, and files of either team."""
+
+    lead: User
+    led: Team
+    other: Team
+    colleagues_job: Job
+    own_job: Job
+    others_job: Job
+    colleagues_file: DatasetFile
+
+
+@pytest.fixture
+def lab(person: User) -> Lab:
+    colleague = world.user("bob")
+    led, other = Team.objects.create(name="led"), Team.objects.create(name="other")
+    Membership.objects.create(team=led, user=person, role=Role.LEAD)
+    Membership.objects.create(team=led, user=colleague)
+    Membership.objects.create(team=other, user=person)
+    Membership.objects.create(team=other, user=colleague)
+    file = store_file(
+        owner=colleague, stream=io.BytesIO(world.training_lines()), filename="b.jsonl", now=database_now()
+    )
+    DatasetFile.objects.filter(pk=file.pk).update(team=led)
+    jobs = [world.job(colleague, team=led), world.job(person), world.job(colleague, team=other)]
+    return Lab(person, led, other, *jobs, file)
+
+
+def ids(api: APIClient, address: str) -> set[str]:
+    return {row["id"] for row in api.get(address).json()["data"]}
+
+
+def test_a_token_of_a_team_reaches_nothing_else(lab: Lab) -> None:
+    api = token_client(lab.lead, team=lab.led)
+    assert ids(api, "/api/jobs/") == {lab.colleagues_job.pk}
+    assert {row["name"] for row in api.get("/api/teams/").json()["data"]} == {"led"}
+    for job in (lab.own_job, lab.others_job):
+        assert api.get(f"/api/jobs/{job.pk}/").status_code == 404
+        assert api.post(f"/api/jobs/{job.pk}/cancel/").status_code == 404
+    assert ids(api, "/api/files/") == {lab.colleagues_file.pk}
+    uploaded = api.post("/api/files/", {"file": io.BytesIO(world.training_lines())}, format="multipart")
+    assert uploaded.status_code == 201, uploaded.content
+    body = {"model": "builtin/tiny-llama", "training_file": uploaded.json()["id"]}
+    made = api.post("/api/jobs/", body, format="json")
+    assert made.status_code == 201, made.content
+    assert Job.objects.get(pk=made.json()["id"]).team == lab.led
+    refused = api.post("/api/jobs/", {**body, "team": "other"}, format="json")
+    assert (refused.status_code, list(refused.json()["error"]["fields"])) == (400, ["team"])
+    Membership.objects.filter(user=lab.lead, team=lab.led).delete()
+    assert not ids(api, "/api/jobs/")
+
+
+def test_a_token_of_a_team_makes_no_administrator(lab: Lab) -> None:
+    User.objects.filter(pk=lab.lead.pk).update(is_staff=True)
+    lead = User.objects.get(pk=lab.lead.pk)
+    api = token_client(lead, Scope.ADMIN, team=lab.led)
+    assert api.get("/api/users/").status_code == 403
+    assert ids(api, "/api/jobs/") == {lab.colleagues_job.pk}
+    assert token_client(lead, Scope.ADMIN).get("/api/users/").status_code == 200
+
+
+def test_a_token_that_submits_changes_what_is_its_own(lab: Lab) -> None:
+    api = token_client(lab.lead, Scope.SUBMIT)
+    body = {"model": "builtin/tiny-llama", "training_file": lab.colleagues_file.pk}
+    assert api.post("/api/jobs/", body, format="json").status_code == 201, "a team's file may be trained on"
+    assert api.get(f"/api/jobs/{lab.colleagues_job.pk}/").status_code == 200
+    array = submit_array(
+        owner=lab.colleagues_job.owner, team=lab.led, model="builtin/tiny-llama", now=database_now(),
+        training_file=lab.colleagues_file, values=[{"lora_r": 4}, {"lora_r": 8}],
+    )  # fmt: skip
+    theirs = [
+        *(("post", f"/api/jobs/{lab.colleagues_job.pk}/{verb}/") for verb in ("cancel", "pause")),
+        ("post", f"/api/arrays/{array.pk}/cancel/"),
+        ("delete", f"/api/files/{lab.colleagues_file.pk}/"),
+    ]
+    for method, address in theirs:
+        refused = getattr(api, method)(address)
+        assert refused.status_code == 403, f"{address}: {refused.content}"
+    assert {job.state for job in Job.objects.exclude(owner=lab.lead)} == {"queued"}
+    assert api.post(f"/api/jobs/{lab.own_job.pk}/cancel/").status_code == 200
+    assert api.post("/api/tokens/", {"name": "x", "scope": "read"}, format="json").status_code == 403
+    assert api.post(f"/api/teams/{lab.led.pk}/rename/", {}, format="json").status_code == 403
+    wider = token_client(lab.lead, Scope.WRITE)
+    assert wider.post(f"/api/jobs/{lab.colleagues_job.pk}/cancel/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("address", "inside"),
+    [
+        ("10.1.2.3", True), ("10.2.0.1", False), ("::ffff:10.1.9.9", True), ("2001:db8::7", True),
+        ("2001:db9::7", False), ("192.0.2.9", True), ("192.0.2.10", False), ("", False),
+    ],
+)  # fmt: skip
+def test_a_token_works_from_its_addresses_alone(person: User, address: str, inside: bool) -> None:
+    networks = clean_networks(["10.1.0.0/16", "2001:db8::/48", "192.0.2.9"])
+    api = token_client(person, networks=networks)
+    answer = api.get("/api/me/", REMOTE_ADDR=address)
+    assert answer.status_code == (200 if inside else 403), answer.content
+    assert is_inside(address, ())
+
+
+def test_the_last_use_is_told(person: User) -> None:
+    token_client(person).get("/api/jobs/?limit=2", REMOTE_ADDR="192.0.2.9")
+    token = ApiToken.objects.get()
+    assert (token.last_used_for, token.last_used_from) == ("GET /api/jobs/", "192.0.2.9")
