@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db.models import Count, Q, QuerySet
 
 from portal.accounts.models import ApiToken, AuditEntry, Membership, Team, User
+from portal.accounts.public_ids import key_of
 
 
 def visible_users(user: User) -> QuerySet[User]:
@@ -30,6 +31,12 @@ def visible_teams(user: User) -> QuerySet[Team]:
 def own_teams(user: User) -> QuerySet[Team]:
     """The teams that the person is a member of: what they submit may belong to one."""
     return user.teams.all() if user.bound_team_id is None else user.teams.filter(pk=user.bound_team_id)
+
+
+def own_team(user: User, text: str) -> Team | None:
+    """The team of the person's that has this name, or else this id."""
+    teams = own_teams(user).filter(Q(name=text) | Q(pk=key_of(Team, text)))
+    return max(teams, key=lambda team: team.name == text, default=None)
 
 
 def texts_may_leave(user: User) -> bool:

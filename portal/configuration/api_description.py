@@ -12,6 +12,7 @@ SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,  # uploads are binary; what only answers have is left out of requests
     "ENUM_NAME_OVERRIDES": {
         "SimulationStateEnum": "scheduler.models.simulations.STATES",
+        "JobStateEnum": "scheduler.selectors.public_states.STATE_CHOICES",
         "AfterKindEnum": [(kind, kind) for kind in ("succeeded", "ended")],
         "NodeTermsEnum": [(kind, kind) for kind in ("owned", "on_demand", "spot")],
         "TopologyLevelEnum": [(word, word) for word in ("node", "socket", "numa", "pcie", "nvlink")],

@@ -316,7 +316,7 @@ _TERMS = (
         name="team",
         kind=Kind.TEAM,
         label="Team",
-        help="Name of one of your teams, as `me/` lists them; its members see the job.",
+        help="Name or id of one of your teams, as `me/` lists them; its members see the job.",
         hint="Its members see the job, and the cost counts towards the team.",
         high=100,
         limited="teams of the person",
@@ -412,7 +412,7 @@ _TERMS = (
         " values of up to 512.",
         hint="Of your own, such as project = summaries: one on each line, 16 at most.",
         default={},
-        change=_WAITS,
+        change=_LIVES,
         plays=False,
     ),
 )

@@ -35,6 +35,8 @@ class Job(models.Model):
 
     id = models.CharField(primary_key=True, max_length=40, default=new_job_id, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="jobs")
+    # The name of the API token that submitted it; empty: a person did, on a page.
+    submitted_by_token = models.CharField(max_length=100, blank=True, default="", db_default="")
     team = models.ForeignKey("accounts.Team", models.SET_NULL, null=True, blank=True, related_name="jobs")
     name = models.CharField(max_length=200, blank=True)
     recipe = models.CharField(max_length=20, default=DEFAULT_RECIPE.name)

@@ -171,7 +171,8 @@ def array_named(user: User, text: str) -> JobArray | None:
     """The array of this id, if it is one that the user sees; no query for other texts."""
     if not text.startswith(JobArray.PREFIX):
         return None
-    return JobArray.objects.filter(pk=text, pk__in=visible_jobs(user).values("array_id")).first()
+    rows = JobArray.objects.select_related("owner")
+    return rows.filter(pk=text, pk__in=visible_jobs(user).values("array_id")).first()
 
 
 def visible_arrays(user: User, ids: Collection[str]) -> dict[str, JobArray]:

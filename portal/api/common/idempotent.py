@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from django.db.models import Model
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import ValidationError
+from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
 from portal.clock import database_now
 from scheduler.services.idempotency import Creation, once, unkeyed
 
-HEADER = "Idempotency-Key"
+HEADER, REPLAYED = "Idempotency-Key", "Idempotency-Replayed"
+LONGEST_KEY, PRINTABLE = 200, "^[ -~]+$"  # what headers carry safely
 KEY = OpenApiParameter(
     HEADER,
-    str,
+    {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": PRINTABLE},
     OpenApiParameter.HEADER,
-    description="Any text of at most 200 characters. The same key and body give the same object again;"
-    " a secret that was shown with it is not shown a second time.",
+    description=f"Any text of at most {LONGEST_KEY} characters. The same key and body give the same object"
+    " again; a secret that was shown with it is not shown a second time.",
 )
 
 Made = TypeVar("Made", bound=Model)
@@ -46,8 +49,8 @@ def create(
     key = request.headers.get(HEADER)
     if key is None:
         return make(unkeyed), True
-    if not 0 < len(key) <= 200 or not key.isprintable():
-        raise ValidationError({HEADER: ["must be a text of 1 to 200 printable characters"]})
+    if len(key) > LONGEST_KEY or not re.fullmatch(PRINTABLE, key):
+        raise ValidationError({HEADER: [f"must be a text of 1 to {LONGEST_KEY} printable ASCII characters"]})
     return once(
         owner=request.user,
         route=f"POST {request.path}",
@@ -57,6 +60,15 @@ def create(
         create=make,
         load=load,
     )
+
+
+def created(body: Any, *, path: str, made: bool) -> Response:
+    """The answer to a creation.
+
+    path: where the object is from now on. made: now; otherwise at an earlier request with the same key.
+    """
+    replayed = {} if made else {REPLAYED: "true"}
+    return Response(body, status=201, headers={"Location": path, **replayed})
 
 
 def create_with_secret(

@@ -13,8 +13,10 @@ from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import WholeNumber
-from portal.api.common.idempotent import KEY, create
-from portal.api.jobs.requests import JobIn, with_objects
+from portal.api.common.idempotent import KEY, create, created
+from portal.api.common.refs import UserRef
+from portal.api.jobs.jobs import checked, token_name
+from portal.api.jobs.requests import JobIn, ReasonIn, with_objects
 from portal.api.jobs.resources import JobBrief
 from portal.api.jobs.terms import Params
 from portal.clock import database_now
@@ -38,11 +40,13 @@ class ArrayIn(JobIn):
 class ArrayOut(serializers.ModelSerializer[JobArray]):
     """An array with its jobs, in the order of its values."""
 
+    owner = UserRef(read_only=True)
+    created_at = serializers.DateTimeField(source="submitted_at", read_only=True)
     jobs = serializers.SerializerMethodField()
 
     class Meta:
         model = JobArray
-        fields = ["id", "limit", "submitted_at", "jobs"]
+        fields = ["id", "owner", "limit", "created_at", "ended_at", "jobs"]
 
     @extend_schema_field(JobBrief(many=True))
     def get_jobs(self, array: JobArray) -> Any:
@@ -64,33 +68,34 @@ class ArraysApi(APIView):
     @extend_schema(operation_id="arrays_create", parameters=[KEY], request=ArrayIn, responses={201: ArrayOut})
     def post(self, request: ApiRequest) -> Response:
         """Submit a job for each of a list of values, all or none."""
-        data = ArrayIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        values = with_objects(user=request.user, values=data.validated_data)
-        submit = partial(submit_array, owner=request.user, now=database_now(), **values)
-        array, _ = create(
+        values = with_objects(user=request.user, values=checked(ArrayIn, request))
+        submit = partial(
+            submit_array, owner=request.user, now=database_now(), token=token_name(request), **values
+        )
+        array, made = create(
             request, make=lambda creation: submit(creation=creation), load=partial(get_array, request.user)
         )
-        return _response(request, array.pk, status=201)
+        return created(_shown(request, array.pk), path=f"{request.path}{array.pk}/", made=made)
 
 
 class ArrayApi(APIView):
     @extend_schema(operation_id="arrays_retrieve", responses=ArrayOut)
     def get(self, request: ApiRequest, array_id: str) -> Response:
         """One array with its jobs."""
-        return _response(request, array_id)
+        return Response(_shown(request, array_id))
 
 
 class ArrayCancelApi(APIView):
-    @extend_schema(operation_id="arrays_cancel", request=None, responses=ArrayCancelledOut)
+    @extend_schema(operation_id="arrays_cancel", request=ReasonIn, responses=ArrayCancelledOut)
     def post(self, request: ApiRequest, array_id: str) -> Response:
         """Cancel all jobs of an array that have not ended."""
+        reason = checked(ReasonIn, request)["reason"]
         array = get_array(request.user, array_id)
-        done = cancel_array(array=array, actor=request.user, now=database_now())
-        body = ArrayOut(array, context={"user": request.user}).data
-        return Response({**body, "cancelled": done.waiting, "stopping": done.stopping})
+        done = cancel_array(array=array, actor=request.user, now=database_now(), reason=reason)
+        shown = _shown(request, array_id)
+        return Response({**shown, "cancelled": done.waiting, "stopping": done.stopping})
 
 
-def _response(request: ApiRequest, array_id: str, *, status: int = 200) -> Response:
+def _shown(request: ApiRequest, array_id: str) -> dict[str, Any]:
     array = get_array(request.user, array_id)
-    return Response(ArrayOut(array, context={"user": request.user}).data, status=status)
+    return dict(ArrayOut(array, context={"user": request.user}).data)

@@ -1,28 +1,33 @@
-"""Jobs: submit, list, detail, verbs."""
+"""Jobs: submit, list, detail, change, verbs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from django.utils.functional import SimpleLazyObject
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
-from portal.api.common.idempotent import KEY, create
+from portal.api.common.fields import StrictSerializer
+from portal.api.common.idempotent import KEY, create, created
 from portal.api.common.pages import page, page_of, read_query
 from portal.api.common.views import AdminApi
-from portal.api.jobs.requests import ChangeIn, JobIn, JobQuery, NoteIn, with_objects
+from portal.api.jobs.requests import CancelJobsIn, ChangeIn, JobIn, JobQuery, NoteIn, ReasonIn, with_objects
 from portal.api.jobs.resources import JobBrief, JobOut
 from portal.clock import database_now
 from scheduler.models import Job
 from scheduler.selectors.jobs import for_lists, get_job, visible_jobs
-from scheduler.selectors.public_states import in_public_state
+from scheduler.selectors.public_states import STATE_CHOICES, in_public_state, shown_state
+from scheduler.services.jobs.cancellations import cancel_jobs
 from scheduler.services.jobs.change import change_job
 from scheduler.services.jobs.priorities import hold_job, move_back, move_to_front, release_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job, return_to_queue, submit_job
+from scheduler.states import TERMINAL
 
 JobPage = page_of(JobBrief)
 
@@ -34,14 +39,14 @@ class JobsApi(APIView):
 
         Only `model` and `training_file` are required; the rest is recommended.
         """
-        data = JobIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        values = with_objects(user=request.user, values=data.validated_data)
-        submit = partial(submit_job, owner=request.user, now=database_now(), **values)
-        job, _ = create(
+        values = with_objects(user=request.user, values=checked(JobIn, request))
+        submit = partial(
+            submit_job, owner=request.user, now=database_now(), token=token_name(request), **values
+        )
+        job, made = create(
             request, make=lambda creation: submit(creation=creation), load=partial(get_job, request.user)
         )
-        return _whole(request, job.pk, status=201)
+        return created(_whole(request, job.pk).data, path=f"{request.path}{job.pk}/", made=made)
 
     @extend_schema(operation_id="jobs_list", parameters=[JobQuery], responses=JobPage)
     def get(self, request: ApiRequest) -> Response:
@@ -62,11 +67,34 @@ class JobApi(APIView):
         """One job: parameters and who chose them, promise, progress, attempts."""
         return _whole(request, job_id)
 
+    @extend_schema(operation_id="jobs_partial_update", request=ChangeIn, responses=JobOut)
+    def patch(self, request: ApiRequest, job_id: str) -> Response:
+        """Change a job in place: what is left out stays as it is.
 
-def _whole(request: ApiRequest, job_id: str, *, status: int = 200) -> Response:
+        Goal, limits and fixed values only while it waits. For its owner, leads of its team and
+        administrators.
+        """
+        values = checked(ChangeIn, request)
+        change_job(job=get_job(request.user, job_id), actor=request.user, now=database_now(), **values)
+        return _whole(request, job_id)
+
+
+def checked(serializer: type[StrictSerializer], request: ApiRequest) -> dict[str, Any]:
+    """The values of a body. Raises ValidationError."""
+    data = serializer(data=request.data)
+    data.is_valid(raise_exception=True)
+    return dict(data.validated_data)
+
+
+def token_name(request: ApiRequest) -> str:
+    """The name of the API token that the request came with; empty for a session."""
+    return str(getattr(request.auth, "name", ""))
+
+
+def _whole(request: ApiRequest, job_id: str) -> Response:
     """The job as it is now."""
     job = JobOut(get_job(request.user, job_id), context={"now": database_now(), "user": request.user})
-    return Response(job.data, status=status)
+    return Response(job.data)
 
 
 def _verb(name: str, text: str, act: Callable[..., Job]) -> type[APIView]:
@@ -75,40 +103,72 @@ def _verb(name: str, text: str, act: Callable[..., Job]) -> type[APIView]:
     class VerbApi(APIView):
         @extend_schema(operation_id=f"jobs_{name}", description=text, request=None, responses=JobOut)
         def post(self, request: ApiRequest, job_id: str) -> Response:
-            job = act(job=get_job(request.user, job_id), actor=request.user, now=database_now())
-            return _whole(request, job.pk)
+            act(job=get_job(request.user, job_id), actor=request.user, now=database_now())
+            return _whole(request, job_id)
 
     return VerbApi
 
 
-def _with_note(act: Callable[..., Job], request: ApiRequest, job_id: str) -> Response:
-    """The answer of an administrators' verb with a note; `act` does it."""
-    data = NoteIn(data=request.data)
-    data.is_valid(raise_exception=True)
-    act(job=get_job(request.user, job_id), actor=request.user, now=database_now(), **data.validated_data)
+def _with_words(
+    words: type[StrictSerializer], act: Callable[..., Job], request: ApiRequest, job_id: str
+) -> Response:
+    """The answer of a verb with a note or a reason; `act` does it."""
+    values = checked(words, request)
+    act(job=get_job(request.user, job_id), actor=request.user, now=database_now(), **values)
     return _whole(request, job_id)
 
 
-class ChangeApi(APIView):
-    @extend_schema(operation_id="jobs_change", request=ChangeIn, responses=JobOut)
+class CancelApi(APIView):
+    @extend_schema(operation_id="jobs_cancel", request=ReasonIn, responses=JobOut)
     def post(self, request: ApiRequest, job_id: str) -> Response:
-        """Change a job in place: what is left out stays as it is.
+        """Cancel a job that has not ended."""
+        return _with_words(ReasonIn, cancel_job, request, job_id)
 
-        Goal, limits and fixed values only while it waits. For its owner, leads of its team and
-        administrators.
-        """
-        data = ChangeIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        job = get_job(request.user, job_id)
-        change_job(job=job, actor=request.user, now=database_now(), **data.validated_data)
-        return _whole(request, job_id)
+
+class CancelledJobOut(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    outcome = serializers.ChoiceField(
+        choices=["cancelled", "stopping", "ended", "not_found"],
+        help_text="cancelled: it has ended; stopping: it ends once its nodes have stopped it; ended: it had"
+        " ended before, as `state` tells; not_found: there is none of this id, or it is not yours",
+    )
+    state = serializers.ChoiceField(choices=STATE_CHOICES, allow_null=True)
+
+
+class CancelledJobsOut(serializers.Serializer[Any]):
+    data = CancelledJobOut(many=True)  # type: ignore[assignment]  # DRF's own property of that name
+    cancelled = serializers.IntegerField(help_text="Jobs that this request ended.")
+    stopping = serializers.IntegerField(help_text="Jobs that this request will have ended.")
+
+
+class CancelJobsApi(APIView):
+    @extend_schema(operation_id="jobs_cancel_many", request=CancelJobsIn, responses=CancelledJobsOut)
+    def post(self, request: ApiRequest) -> Response:
+        """Cancel several jobs; the answer tells what became of each, in the order of the request."""
+        values = checked(CancelJobsIn, request)
+        ids = list(dict.fromkeys(values["ids"]))
+        jobs = visible_jobs(request.user).filter(pk__in=ids)
+        done = cancel_jobs(jobs=jobs, actor=request.user, now=database_now(), reason=values["reason"])
+        found = jobs.in_bulk(ids)
+        data = [{"id": one, **_end(found.get(one))} for one in ids]
+        return Response({"data": data, "cancelled": done.waiting, "stopping": done.stopping})
+
+
+def _end(job: Job | None) -> dict[str, str | None]:
+    """What became of a job that was to be cancelled."""
+    if job is None:
+        return {"outcome": "not_found", "state": None}
+    state = shown_state(job)
+    if state == "cancelled":
+        return {"outcome": "cancelled" if job.state in TERMINAL else "stopping", "state": state}
+    return {"outcome": "ended", "state": state}
 
 
 class HoldApi(AdminApi):
     @extend_schema(operation_id="jobs_hold", request=NoteIn, responses=JobOut)
     def post(self, request: ApiRequest, job_id: str) -> Response:
         """Keep a job from starting until it is released (administrators)."""
-        return _with_note(hold_job, request, job_id)
+        return _with_words(NoteIn, hold_job, request, job_id)
 
 
 class ReleaseApi(AdminApi):
@@ -126,14 +186,14 @@ class PreemptApi(AdminApi):
 
         It leaves a checkpoint and waits again.
         """
-        return _with_note(return_to_queue, request, job_id)
+        return _with_words(NoteIn, return_to_queue, request, job_id)
 
 
 class FrontApi(AdminApi):
     @extend_schema(operation_id="jobs_front", request=NoteIn, responses=JobOut)
     def post(self, request: ApiRequest, job_id: str) -> Response:
         """Let a job that waits go before all others of its class (administrators)."""
-        return _with_note(move_to_front, request, job_id)
+        return _with_words(NoteIn, move_to_front, request, job_id)
 
     @extend_schema(operation_id="jobs_front_end", request=None, responses={200: JobOut})
     def delete(self, request: ApiRequest, job_id: str) -> Response:
@@ -142,6 +202,5 @@ class FrontApi(AdminApi):
         return _whole(request, job_id)
 
 
-CancelApi = _verb("cancel", "Cancel a job that has not ended.", cancel_job)
 PauseApi = _verb("pause", "Pause a job; a running one leaves a checkpoint.", pause_job)
 ResumeApi = _verb("resume", "Queue a paused job again.", resume_job)

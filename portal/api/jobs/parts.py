@@ -69,9 +69,11 @@ class LogOut(serializers.Serializer[Any]):
 
 
 class ArtifactOut(serializers.ModelSerializer[Artifact]):
+    created_at = serializers.DateTimeField(source="at", read_only=True)
+
     class Meta:
         model = Artifact
-        fields = ["path", "bytes", "sha256", "at"]
+        fields = ["path", "bytes", "sha256", "created_at"]
 
 
 class EventsApi(APIView):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from portal.accounts.models import Team, User
-from portal.accounts.selectors import own_teams
+from portal.accounts.selectors import own_team
 from portal.api.common.fields import ChoiceField, SearchText, StrictSerializer, StrictText, WholeNumber
 from portal.api.common.pages import PageQuery
 from portal.api.jobs.terms import request_fields
@@ -17,10 +18,12 @@ from scheduler.errors import NotFound
 from scheduler.models import DatasetFile
 from scheduler.selectors.files import get_file
 from scheduler.selectors.jobs import visible_arrays, visible_jobs
-from scheduler.selectors.public_states import PUBLIC_STATES
+from scheduler.selectors.public_states import STATE_CHOICES
 from scheduler.services.jobs.dependencies import After
 from scheduler.services.provenance.sealed import LONGEST, unsealed
 from scheduler.states import DependencyKind
+
+MOST_CANCELLED = 100  # jobs that one request names
 
 
 class JobIn(StrictSerializer):
@@ -39,7 +42,7 @@ class ChangeIn(StrictSerializer):
     """Terms that are left out stay as they are."""
 
     seen = ChoiceField(
-        choices=PUBLIC_STATES,
+        choices=STATE_CHOICES,
         required=False,
         help_text="The state you saw; if it has changed since, nothing is changed (409).",
     )
@@ -64,8 +67,22 @@ class NoteIn(StrictSerializer):
     )
 
 
+class ReasonIn(StrictSerializer):
+    reason = StrictText(
+        max_length=200, allow_blank=True, default="", help_text="Why; it is kept in the job's event."
+    )
+
+
+class CancelJobsIn(ReasonIn):
+    """Jobs by their ids."""
+
+    ids = serializers.ListField(
+        child=StrictText(max_length=64), min_length=1, max_length=MOST_CANCELLED, help_text="Of the jobs."
+    )
+
+
 class JobQuery(PageQuery):
-    state = ChoiceField(choices=PUBLIC_STATES, required=False)
+    state = ChoiceField(choices=STATE_CHOICES, required=False)
     model = SearchText(max_length=300, required=False)
 
 
@@ -98,8 +115,8 @@ def _file(user: User, file_id: str) -> tuple[DatasetFile | None, list[str]]:
 
 
 def _team(user: User, name: str) -> tuple[Team | None, list[str]]:
-    team = own_teams(user).filter(name=name).first()
-    return team, [] if team else ["is not the name of one of your teams"]
+    team = own_team(user, name)
+    return team, [] if team else ["is neither the name nor the id of one of your teams"]
 
 
 def _after(user: User, requested: list[dict[str, str]]) -> tuple[list[After], dict[str, Any]]:

@@ -18,6 +18,7 @@ from portal.api.common.fields import (
     WholeNumber,
     ZonedDateTime,
 )
+from portal.api.common.refs import TeamRef
 from scheduler.core.job_terms import JOB_TERMS, LONGEST_VALUE, ON_THE_ROW, JobTerm, Kind
 from scheduler.states import DependencyKind
 
@@ -150,7 +151,7 @@ def _requested(term: JobTerm, *, change: bool) -> Field:
 # A serializer of the model knows the other types.
 ANSWERED: Mapping[Kind, Callable[..., Field]] = {
     Kind.FILE: lambda term, **options: serializers.CharField(source=f"{term.name}_id", **options),
-    Kind.TEAM: lambda _, **options: serializers.SlugRelatedField(slug_field="name", **options),
+    Kind.TEAM: lambda _, **options: TeamRef(**options),
     Kind.RANK: RankField,
     Kind.YES_NO: lambda _, **options: YesNoField(**options),
     Kind.PAIRS: PairsField,

@@ -24,7 +24,8 @@ from scheduler.selectors.jobs import (
     jobs_named_in,
     visible_jobs,
 )
-from scheduler.services.jobs.arrays import Cancelled, cancel_array
+from scheduler.services.jobs.arrays import cancel_array
+from scheduler.services.jobs.cancellations import Cancelled
 from scheduler.states import TERMINAL
 
 PAGE = 25

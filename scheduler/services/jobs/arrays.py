@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
@@ -17,15 +17,15 @@ from portal.events.models import Event
 from portal.events.services import record
 from portal.events.types import EventType
 from scheduler.core.job_terms import JobRequest
-from scheduler.errors import BadParameters, IllegalTransition
+from scheduler.errors import BadParameters
 from scheduler.models import Job, JobArray
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import recommend
-from scheduler.services.jobs.transitions import cancel_waiting
-from scheduler.services.jobs.verbs import cancel_job, prepare, store, wants_spot
+from scheduler.services.jobs.cancellations import Cancelled, cancel_jobs
+from scheduler.services.jobs.verbs import prepare, store, wants_spot
 from scheduler.services.provenance.keeping import count_fates
 from scheduler.services.provenance.read_values import ReadValues
-from scheduler.states import TERMINAL, StopFor
+from scheduler.states import TERMINAL
 
 log = logging.getLogger(__name__)
 FEWEST, MOST = 2, 1000
@@ -40,19 +40,22 @@ def submit_array(
     limit: int | None = None,
     creation: Creation = unkeyed,
     read: Sequence[ReadValues] = (),
+    token: str = "",
     **same: Any,
 ) -> JobArray:
     """Store a job for each of the values, all or none.
 
     values: parameters of each job, over those that all have in common. limit: how many run at a
-    time. Raises BadParameters naming the value.
+    time. token: the name of the API token that asks. Raises BadParameters naming the value.
     """
     _check(values, limit)
     recommender, prepared = recommend.recommender_of_array(spot=wants_spot(same)), []
     array = JobArray(owner=owner, limit=limit, submitted_at=now)
     for number, value in enumerate(values):
         try:
-            one = prepare(recommender, owner=owner, now=now, read=read, **_with_value(same, number, value))
+            one = prepare(
+                recommender, owner=owner, now=now, read=read, token=token, **_with_value(same, number, value)
+            )
         except BadParameters as wrong:
             raise type(wrong)(_of_value(number, wrong)) from wrong
         one.job.array = array
@@ -71,28 +74,10 @@ def submit_array(
     return array
 
 
-class Cancelled(NamedTuple):
-    """How many jobs are cancelled for good, or as soon as their nodes have stopped."""
-
-    waiting: int
-    stopping: int
-
-
-def cancel_array(*, array: JobArray, actor: User, now: datetime) -> Cancelled:
-    """Cancel all jobs of the array that have not ended.
-
-    Jobs that wait go together and first, so that none starts meanwhile.
-    """
-    reason = f"The array {array.pk} was cancelled."
-    jobs, stopping = Job.objects.filter(array=array), 0
-    waiting = cancel_waiting(jobs=jobs, actor=actor, now=now, reason=reason)
-    for job in jobs.exclude(state__in=TERMINAL).exclude(stop_for=StopFor.CANCEL):
-        try:
-            ended = cancel_job(job=job, actor=actor, now=now, reason=reason).state in TERMINAL
-        except IllegalTransition:
-            continue  # it has just ended
-        waiting, stopping = waiting + ended, stopping + (not ended)
-    return Cancelled(waiting, stopping)
+def cancel_array(*, array: JobArray, actor: User, now: datetime, reason: str = "") -> Cancelled:
+    """Cancel all jobs of the array that have not ended."""
+    reason = f"The array {array.pk} was cancelled{f': {reason}' if reason else '.'}"
+    return cancel_jobs(jobs=Job.objects.filter(array=array), actor=actor, now=now, reason=reason)
 
 
 def note_ended_arrays(*, now: datetime) -> None:

@@ -60,16 +60,18 @@ def submit_job(
     now: datetime,
     creation: Creation = unkeyed,
     read: Sequence[ReadValues] = (),
+    token: str = "",
     **request: Any,
 ) -> Job:
     """Store a job with everything that was left out filled in from knowledge, queued.
 
-    request: terms by name (scheduler.core.job_terms); read: where their values were read. The recommendation
+    request: terms by name (scheduler.core.job_terms); read: where their values were read; token: the name
+    of the API token that asks. The recommendation
     is asked for before the transaction that `creation` opens. Raises BadParameters, and StorageFull while
     the disk takes no new work.
     """
     recommender = recommend.current_recommender(spot=wants_spot(request))
-    prepared = prepare(recommender, owner=owner, now=now, read=read, **request)
+    prepared = prepare(recommender, owner=owner, now=now, read=read, token=token, **request)
     with creation() as note:
         store([prepared])
         note(prepared.job)
@@ -127,6 +129,7 @@ def prepare(
     owner: User,
     now: datetime,
     read: Sequence[ReadValues] = (),
+    token: str = "",
     **request: Any,
 ) -> Prepared:
     """Return a job as it would be stored. Raises BadParameters.
@@ -151,6 +154,7 @@ def prepare(
     notes = [*found["notes"], *terms.notes, *limit.notes, *notes_on_order(values["begin_at"], now)]
     job = Job(
         owner=owner,
+        submitted_by_token=token,
         fixed=fixed,
         options_for=recommend.options_digest(recommender),
         **{name: values[name] for name in ON_THE_ROW} | {"spot": terms.spot, "max_run_s": limit.max_run_s},
@@ -214,9 +218,11 @@ def _cancel(job: Job, actor: User | None, now: datetime, reason: str) -> Job:
 def pause_job(*, job: Job, actor: User | None, now: datetime) -> Job:
     """Pause a job: at once if it waits, with a checkpoint if it runs.
 
-    Raises IllegalTransition.
+    Pausing twice changes nothing. Raises IllegalTransition.
     """
     job = locked(job.pk)
+    if job.state == JobState.PAUSED or job.stop_for == StopFor.PAUSE:
+        return job
     if job.state == JobState.QUEUED:
         # It waits for nothing now; without new options it must not go on, though.
         waits: dict[str, Any] = {"wait_code": "", "wait_text": ""}
@@ -229,9 +235,11 @@ def pause_job(*, job: Job, actor: User | None, now: datetime) -> Job:
 def resume_job(*, job: Job, actor: User | None, now: datetime) -> Job:
     """Queue a paused job again; it goes on from its last checkpoint.
 
-    Raises IllegalTransition.
+    One that waits or runs stays as it is. Raises IllegalTransition.
     """
     job = locked(job.pk)
+    if job.state == JobState.QUEUED or job.state in STOPPABLE:
+        return job
     if job.state != JobState.PAUSED:
         shown = public_state(JobState(job.state), job.stop_for)
         raise IllegalTransition(f"Only a paused job can be resumed; this one is {shown}.", shown)
@@ -255,12 +263,16 @@ def preempt_job(*, job: Job, stop_for: StopFor, now: datetime, reason: str, grac
 def return_to_queue(*, job: Job, actor: User, now: datetime, note: str = "") -> Job:
     """Take a job's GPUs back with a checkpoint, so that it waits again.
 
-    For administrators. Raises NotAllowed, IllegalTransition.
+    One that waits, or is being stopped for this, stays as it is. For administrators. Raises NotAllowed,
+    IllegalTransition.
     """
     require_admin(actor)
+    job = locked(job.pk)
+    if job.state == JobState.QUEUED or job.stop_for == StopFor.PREEMPT:
+        return job
     reason = f"Preempted by an administrator: {note}" if note else "Preempted by an administrator."
     why = StopReason.ADMINISTRATOR
-    job = _stop(locked(job.pk), StopFor.PREEMPT, now, reason, actor, data=stop_data(why))
+    job = _stop(job, StopFor.PREEMPT, now, reason, actor, data=stop_data(why))
     note_preemptions(reasons={job: why}, now=now)
     audit(action="job preempted", actor=actor, target=job.pk, data={"note": note}, now=now)
     return job

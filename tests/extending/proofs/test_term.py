@@ -32,8 +32,8 @@ def test_programs_ask_for_it_read_it_and_change_it(like: dict[str, Any]) -> None
     api = token_client(Job.objects.get().owner)
     made = api.post("/api/jobs/", {**like, "cost_center": "R&D"}, format="json").json()
     assert made["cost_center"] == "R&D"
-    change = f"/api/jobs/{made['id']}/change/"
-    assert api.post(change, {"cost_center": "Sales"}, format="json").json()["cost_center"] == "Sales"
+    change = f"/api/jobs/{made['id']}/"
+    assert api.patch(change, {"cost_center": "Sales"}, format="json").json()["cost_center"] == "Sales"
     job = Job.objects.get(pk=made["id"])
     assert events(job)[1].reason == "Sales pays now."
     assert request_of(job)["cost_center"] == "Sales"

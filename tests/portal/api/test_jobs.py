@@ -149,6 +149,86 @@ def test_verbs_follow_the_state_table(api: APIClient, body: Body) -> None:
     assert refused.json()["error"]["state"] == "cancelled"
 
 
+def test_a_verb_on_what_is_so_already_changes_nothing(
+    api: APIClient, admin_api: APIClient, body: Body
+) -> None:
+    """While the job waits, and while it runs."""
+    node = world.fake_node(slots=1)
+    job = f"/api/jobs/{submit(api, body()).json()['id']}/"
+
+    def twice(name: str, **sent: str) -> tuple[str, str]:
+        first = admin_api.post(f"{job}{name}/", sent, format="json").json()
+        again = admin_api.post(f"{job}{name}/", sent, format="json")
+        assert (again.status_code, again.json()["version"]) == (200, first["version"]), name
+        return first["state"], first["internal_state"]
+
+    for name in ("resume", "hold", "release", "preempt"):
+        assert twice(name)[0] == "queued"
+    assert (twice("pause")[0], twice("resume")[0]) == ("paused", "queued")
+    tick()
+    node.run(node.take_up(), fake_node.step(1))
+    assert twice("resume") == ("running", "running")
+    assert twice("pause") == ("pausing", "stopping")
+    assert twice("cancel", reason="Enough.") == ("cancelled", "stopping")
+    assert api.get(f"{job}events/").json()["data"][-1]["reason"] == "Enough."
+
+
+def test_a_job_tells_whose_it_is_and_which_token_submitted_it(
+    api: APIClient, body: Body, person: User, browser: Client
+) -> None:
+    made = submit(api, body(), **{"Idempotency-Key": "once"})
+    job = made.json()
+    assert made["Location"] == f"/api/jobs/{job['id']}/"
+    assert "Idempotency-Replayed" not in made
+    again = submit(api, body(), **{"Idempotency-Key": "once"})
+    assert (again["Location"], again["Idempotency-Replayed"]) == (made["Location"], "true")
+    for told in (job, api.get("/api/jobs/").json()["data"][0], api.get(made["Location"]).json()):
+        assert told["owner"] == {"id": f"user-{person.pk}", "name": "ada"}
+        assert (told["submitted_by_token"], told["team"], told["ended_at"]) == ("test", None, None)
+        assert told["created_at"] == job["created_at"]
+    form = {"model": "builtin/tiny-llama", "training_file": body()["training_file"]}
+    assert browser.post("/jobs/new/", form).status_code == 302
+    assert api.get("/api/jobs/").json()["data"][0]["submitted_by_token"] is None
+    array = api.post("/api/arrays/", body(values=[{"seed": 1}, {"seed": 2}]), format="json")
+    assert array["Location"] == f"/api/arrays/{array.json()['id']}/"
+    assert {one["submitted_by_token"] for one in array.json()["jobs"]} == {"test"}
+    assert array.json()["owner"]["name"] == "ada"
+
+
+def test_several_jobs_are_cancelled_and_the_end_of_each_is_told(
+    api: APIClient, stranger: APIClient, body: Body
+) -> None:
+    node = world.fake_node(slots=1)
+    runs, waits, ended = (submit(api, body()).json()["id"] for _ in range(3))
+    tick()
+    node.run(node.take_up(), fake_node.step(1))
+    Job.objects.filter(pk=ended).update(state="failed")
+    asked = {"ids": [waits, runs, ended, "ftjob-0", waits], "reason": "The data were wrong."}
+    cancel = lambda client, sent: client.post("/api/jobs/cancel/", sent, format="json")  # noqa: E731
+    foreign = cancel(stranger, asked).json()
+    assert {one["outcome"] for one in foreign["data"]} == {"not_found"}
+    answer = cancel(api, asked).json()
+    assert [(one["id"], one["outcome"], one["state"]) for one in answer["data"]] == [
+        (waits, "cancelled", "cancelled"), (runs, "stopping", "cancelled"), (ended, "ended", "failed"),
+        ("ftjob-0", "not_found", None),
+    ]  # fmt: skip
+    assert (answer["cancelled"], answer["stopping"]) == (1, 1)
+    assert cancel(api, asked).json()["cancelled"] == 0
+    reasons = {api.get(f"/api/jobs/{one}/events/").json()["data"][-1]["reason"] for one in (waits, runs)}
+    assert reasons == {"The data were wrong."}
+    many: dict[str, object] = {"ids": ["x"] * 101}
+    for wrong, field in (
+        ({"ids": []}, "ids"),
+        (many, "ids"),
+        ({"ids": [1]}, "ids.0"),
+        ({**asked, "why": "?"}, "why"),
+    ):
+        refused = cancel(api, wrong)
+        assert (refused.status_code, list(refused.json()["error"]["fields"])) == (400, [field])
+    refused = api.post(f"/api/jobs/{waits}/cancel/", {"because": "?"}, format="json")
+    assert (refused.status_code, list(refused.json()["error"]["fields"])) == (400, ["because"])
+
+
 def test_cancelling_a_finished_job_says_that_it_finished(api: APIClient, body: Body) -> None:
     job_id = submit(api, body()).json()["id"]
     Job.objects.update(state="succeeded")
@@ -235,9 +315,11 @@ def test_a_team_sees_its_jobs(api: APIClient, person: User) -> None:
 def test_a_job_may_belong_to_one_of_its_owners_teams(api: APIClient, body: Body, person: User) -> None:
     team = Team.objects.create(name="vision")
     team.members.add(person)
-    job = submit(api, body(team="vision")).json()
-    assert job["team"] == Job.objects.get().team.name == "vision"  # type: ignore[union-attr]
-    assert [row["team"] for row in api.get("/api/jobs/").json()["data"]] == ["vision"]
+    told = {"id": f"team-{team.pk}", "name": "vision"}
+    for named in ("vision", told["id"]):
+        assert submit(api, body(team=named)).json()["team"] == told
+    assert set(Job.objects.values_list("team", flat=True)) == {team.pk}
+    assert [row["team"] for row in api.get("/api/jobs/").json()["data"]] == [told, told]
 
 
 @pytest.mark.parametrize("team", ["ethics", "nobody's", 7])
@@ -296,10 +378,9 @@ def test_the_schema_names_the_goals(api: APIClient) -> None:
 def test_a_job_that_stops_already_says_so_in_the_words_people_see(api: APIClient, person: User) -> None:
     job = world.placed_job(world.fake_node(), owner=person)
     assert api.post(f"/api/jobs/{job.pk}/pause/").json()["state"] == "pausing"
-    again = api.post(f"/api/jobs/{job.pk}/pause/")
-    assert (again.status_code, again.json()["error"]["state"]) == (409, "pausing")
-    assert again.json()["error"]["message"] == (
-        "The job is already being stopped (pause); check again in a moment."
-    )
-    resumed = api.post(f"/api/jobs/{job.pk}/resume/").json()["error"]
-    assert resumed["message"] == "Only a paused job can be resumed; this one is pausing."
+    resumed = api.post(f"/api/jobs/{job.pk}/resume/")
+    assert (resumed.status_code, resumed.json()["error"]["state"]) == (409, "pausing")
+    assert resumed.json()["error"]["message"] == "Only a paused job can be resumed; this one is pausing."
+    api.post(f"/api/jobs/{job.pk}/cancel/")
+    paused = api.post(f"/api/jobs/{job.pk}/pause/").json()["error"]
+    assert paused["message"] == "The job is already being stopped (cancel); check again in a moment."

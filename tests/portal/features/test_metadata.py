@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from django.test import Client
@@ -62,21 +63,24 @@ def test_the_largest_are_kept(api: APIClient, body: Body) -> None:
 def test_it_changes_while_the_job_waits_and_is_told(api: APIClient, body: Body) -> None:
     job = api.post("/api/jobs/", body(metadata=PAIRS), format="json").json()
     options = Job.objects.get().options
-    change = f"/api/jobs/{job['id']}/change/"
-    assert api.post(change, {"metadata": {"project": "none"}}, format="json").json()["metadata"] == {
+    change = f"/api/jobs/{job['id']}/"
+    assert api.patch(change, {"metadata": {"project": "none"}}, format="json").json()["metadata"] == {
         "project": "none"
     }
     events = api.get(f"/api/jobs/{job['id']}/events/").json()["data"]
     assert events[-1]["reason"] == "Its metadata was changed."
     assert Job.objects.get().options == options, "nothing was recommended anew"
-    assert api.post(change, {"metadata": {}}, format="json").json()["metadata"] == {}
+    assert api.patch(change, {"metadata": {}}, format="json").json()["metadata"] == {}
 
 
-def test_a_job_that_runs_keeps_it() -> None:
+def test_it_changes_until_the_job_ends() -> None:
     job = world.placed_job(world.fake_node(slots=1))
-    answer = token_client(job.owner).post(f"/api/jobs/{job.pk}/change/", {"metadata": PAIRS}, format="json")
-    assert answer.status_code == 409
-    assert "metadata: can be changed only while the job waits" in answer.content.decode()
+    api = token_client(job.owner)
+    change = partial(api.patch, f"/api/jobs/{job.pk}/", format="json")
+    assert change({"metadata": PAIRS}).json()["metadata"] == PAIRS
+    api.post(f"/api/jobs/{job.pk}/cancel/")
+    Job.objects.filter(pk=job.pk).update(state="cancelled", stop_for="")
+    assert change({"metadata": {}}).status_code == 409
 
 
 def test_the_form_takes_lines_and_the_page_shows_texts() -> None:

@@ -52,7 +52,7 @@ def models_of(job: Job) -> set[str]:
 
 
 def change(api: APIClient, job: Job, **values: Any) -> Any:
-    return api.post(f"/api/jobs/{job.pk}/change/", values, format="json")
+    return api.patch(f"/api/jobs/{job.pk}/", values, format="json")
 
 
 def test_a_waiting_job_is_promised_anew_and_learns_the_same(api: APIClient, job: Job) -> None:

@@ -78,9 +78,7 @@ def test_idle_gpus_are_offered_and_taken_by_the_change(api: APIClient, waits: Jo
     assert one["sooner_s"] > 0
     assert one["start_at"] < one["end_at"]
     assert one["cost"] > 0
-    answer = api.post(
-        f"/api/jobs/{waits.pk}/change/", {"version": waits.version, **one["change"]}, format="json"
-    )
+    answer = api.patch(f"/api/jobs/{waits.pk}/", {"version": waits.version, **one["change"]}, format="json")
     assert answer.status_code == 200
     assert tick().started == 1
     assert waits.attempts.get().promised.gpu_model == CHEAP
@@ -260,7 +258,7 @@ def test_the_start_moves_as_promised(api: APIClient, waits: Job, owner: User) ->
     forecast_starts(database_now())
     before = api.get(f"/api/jobs/{waits.pk}/start/").json()["expected"]
     one = offers(api, waits)[f"On 1 {CHEAP} GPU"]
-    api.post(f"/api/jobs/{waits.pk}/change/", one["change"], format="json")
+    api.patch(f"/api/jobs/{waits.pk}/", one["change"], format="json")
     assert api.get(f"/api/jobs/{waits.pk}/start/").json()["expected"] is None
     assert forecast_starts(database_now()) == 1
     after = api.get(f"/api/jobs/{waits.pk}/start/").json()["expected"]

@@ -47,7 +47,7 @@ def api(waits: Job) -> APIClient:
 
 
 def change(api: APIClient, job: Job, **values: Any) -> Any:
-    return api.post(f"/api/jobs/{job.pk}/change/", values, format="json")
+    return api.patch(f"/api/jobs/{job.pk}/", values, format="json")
 
 
 def test_spot_nodes_are_offered_and_taken_by_the_change(api: APIClient, waits: Job) -> None:

@@ -34,6 +34,10 @@ def post(client: Client, path: str, asked: dict[str, Any]) -> Any:
     return client.post(f"/api/{path}", asked, content_type="application/json")
 
 
+def patch(client: Client, path: str, asked: dict[str, Any]) -> Any:
+    return client.patch(f"/api/{path}", asked, content_type="application/json")
+
+
 def test_a_level_is_kept_started_at_and_told(client: Client, owner: Any) -> None:
     node = world.fake_node(slots=4)
     world.declare_sites(node, 4)
@@ -109,9 +113,9 @@ def test_the_form_asks_and_the_page_changes_it(client: Client, owner: Any) -> No
     assert changed.status_code == 302
     job.refresh_from_db()
     assert (job.topology, job.topology_level) == ("guaranteed", 3)
-    answer = post(client, f"jobs/{job.pk}/change/", {"topology": "automatic"})
+    answer = patch(client, f"jobs/{job.pk}/", {"topology": "automatic"})
     assert (answer.json()["topology"], answer.json()[LEVEL]) == ("automatic", None)
-    wrong = post(client, f"jobs/{job.pk}/change/", {LEVEL: "numa"})
+    wrong = patch(client, f"jobs/{job.pk}/", {LEVEL: "numa"})
     assert wrong.status_code == 400
     assert "give both" in str(wrong.json()["error"]["fields"][LEVEL])
 

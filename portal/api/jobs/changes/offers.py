@@ -22,7 +22,7 @@ class OfferedChangeOut(serializers.Serializer[OfferedChange]):
         " quota, release, begin, window or job"
     )
     text = serializers.CharField(help_text="The change in words.")
-    change = serializers.JSONField(help_text="A body for `change/`; empty if it is no change of the job.")
+    change = serializers.JSONField(help_text="A body for `PATCH`; empty if it is no change of the job.")
     may = serializers.BooleanField(help_text="May you do it? Of another job: may you pause it?")
     job = serializers.SerializerMethodField(help_text="The job that would have to end, if you see it.")
     start_at = serializers.DateTimeField()

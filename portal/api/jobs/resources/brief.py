@@ -10,6 +10,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from portal.api.common.fields import CurrencyField
+from portal.api.common.refs import UserRef
 from portal.api.jobs.figures import ProgressOut, WarningOut
 from portal.api.jobs.resources.promises import (
     CodeAndText,
@@ -27,6 +28,11 @@ from scheduler.states import JobState
 class JobBrief(serializers.ModelSerializer[Job]):
     """A row of the list. `context["now"]`: the moment of the reading."""
 
+    owner = UserRef(read_only=True)
+    submitted_by_token = serializers.SerializerMethodField(
+        help_text="Name of the API token that submitted it; null for one that came from a page."
+    )
+    created_at = serializers.DateTimeField(source="submitted_at", read_only=True)
     state = serializers.SerializerMethodField(help_text="The state as shown to people.")
     state_since = serializers.SerializerMethodField(help_text="Since when people see it in this state.")
     internal_state = serializers.CharField(source="state")
@@ -50,10 +56,11 @@ class JobBrief(serializers.ModelSerializer[Job]):
         model = Job
         fields = [
             *("id", "version", "state", "internal_state", "stage", "state_since", "array"),
+            *("owner", "submitted_by_token"),
             *(name for name, term in ON_THE_ROW.items() if term.kind not in ANSWERED),
             *("currency", "progress", "warnings", "data_notes", "output_warnings"),
             *("wait", "expected", "error"),
-            *("submitted_at", "front_at", "first_started_at", "ended_at"),
+            *("created_at", "front_at", "first_started_at", "ended_at"),
         ]
 
     def get_fields(self) -> dict[str, Any]:
@@ -67,6 +74,9 @@ class JobBrief(serializers.ModelSerializer[Job]):
     def to_representation(self, job: Job) -> Any:
         self.shown = job_figures(job, self.context["now"])
         return super().to_representation(job)
+
+    def get_submitted_by_token(self, job: Job) -> str | None:
+        return job.submitted_by_token or None
 
     def get_state(self, _: Job) -> str:
         return self.shown.state

@@ -97,7 +97,7 @@ def test_a_cookie_that_names_no_zone_changes_nothing(browser: Client, person: Us
 def test_programs_are_told_times_in_the_portals_zone(person: User) -> None:
     prefer(person, KOLKATA)
     job = submitted_at(person, datetime(2026, 11, 20, 1, 48, 15, tzinfo=UTC))
-    answer = token_client(person).get(f"/api/jobs/{job.pk}/").json()["submitted_at"]
+    answer = token_client(person).get(f"/api/jobs/{job.pk}/").json()["created_at"]
     assert answer == "2026-11-20T01:48:15Z"
 
 
