@@ -20,7 +20,7 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -32,7 +32,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 TRAINING_PYTHON = REPOSITORY / ".venv-train" / "bin" / "python"
 COUNTED = ("tests", "failures", "errors", "skipped")
 NOTHING_SELECTED = 5
-LANES = 5  # for two cores: the live stack and the browser wait half of their time
+LANES = 6  # for two cores: most wait half of their time, for processes, a browser or PostgreSQL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,14 +88,15 @@ TORCH = Stage(
 STACK = Stage(title="live stack", paths=("tests/stack",), options=("-m", f"stack and not {SLOW}"))
 
 
-def postgres_stage(database_url: str) -> Stage:
-    """Most tests of the database. Redis has its part in the live stack."""
-    return Stage(
-        title="in process, PostgreSQL",
-        paths=FOLDERS,
+# Most tests of the database, each stage on a server of its own. Redis has its part in the live stack.
+POSTGRESQL = tuple(
+    Stage(
+        title=f"in process, PostgreSQL, {', '.join(paths)}",
+        paths=paths,
         options=("-m", f"{IN_PROCESS} and not {SLOW} and (postgresql or two_databases)"),
-        env={"DATABASE_URL": database_url},
     )
+    for paths in ((SCHEDULER,), tuple(folder for folder in FOLDERS if folder != SCHEDULER))
+)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -108,7 +109,7 @@ def main(arguments: Sequence[str]) -> int:
         return told([run(ALL_ON_SQLITE, arguments, live=True)], began)
     provide()
     stages = [
-        partial(on_postgres, arguments),
+        *(partial(on_postgres, stage, arguments) for stage in POSTGRESQL),
         partial(run, SQLITE[0], arguments, live=True),
         *(partial(run, stage, arguments) for stage in (STACK, BROWSER, *SQLITE[1:], TORCH)),
     ]
@@ -129,14 +130,14 @@ def told(outcomes: Sequence[Outcome], began: float) -> int:
     return 0 if all(outcome.green for outcome in outcomes) else 1
 
 
-def on_postgres(arguments: Sequence[str]) -> Outcome:
+def on_postgres(stage: Stage, arguments: Sequence[str]) -> Outcome:
     try:
         postgres = Postgres()
     except NotInstalled as missing:
         print(f"No {missing} here: the database tests ran on SQLite only.", flush=True)
         return Outcome(Counter(), green=os.environ.get("CI") != "true")
     try:
-        return run(postgres_stage(postgres.url), arguments)
+        return run(replace(stage, env={"DATABASE_URL": postgres.url}), arguments)
     finally:
         postgres.remove()
 
