@@ -212,7 +212,8 @@ REST_FRAMEWORK: dict[str, Any] = {
         "portal.api.common.throttles.AnonThrottle",
     ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "portal.api.common.schema.ApiSchema",
+    "URL_FORMAT_OVERRIDE": None,
     "EXCEPTION_HANDLER": "portal.api.common.errors.handle",
     "NON_FIELD_ERRORS_KEY": "body",
     "NUM_PROXIES": 0,  # portal.http.middleware has found the client's address

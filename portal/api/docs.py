@@ -10,30 +10,17 @@ from typing import Any
 from django.http import HttpRequest, JsonResponse
 from django.urls import Resolver404, resolve
 from django.views.decorators.csrf import csrf_exempt
-from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
-from drf_spectacular.views import SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from rest_framework import serializers
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import TemplateHTMLRenderer
+from rest_framework.request import Request
 
 from portal.api.common.errors import error_body
+from portal.api.common.fields import ChoiceField, StrictSerializer
+from portal.api.common.views import StrictView
 
-
-class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = "portal.accounts.authentication.BearerAuthentication"
-    name = "token"
-
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {"type": "http", "scheme": "bearer", "description": "A token: `Bearer ft-…`."}
-
-
-class StrictSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
-    """Tells generated clients what `Strict` does with unknown fields."""
-
-    target_class = "portal.api.common.fields.StrictSerializer"
-    match_subclasses = True
-
-    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        schema: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
-        return {**schema, "additionalProperties": False}
+FORMATS = ("json", "yaml")
 
 
 ERROR: dict[str, Any] = {
@@ -91,12 +78,34 @@ def tag_subjects(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     return result
 
 
-class SwaggerApi(SpectacularSwaggerSplitView):
+class SchemaQuery(StrictSerializer):
+    format = ChoiceField(choices=FORMATS, required=False)
+
+
+class ByFormat(DefaultContentNegotiation):
+    """`?format=json` comes before what a client accepts."""
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+        asked = request.query_params.get("format")
+        return super().select_renderer(request, renderers, asked if asked in FORMATS else None)
+
+
+class SchemaApi(StrictView, SpectacularAPIView):
+    query = {"get": SchemaQuery}
+    content_negotiation_class = ByFormat
+
+
+class DocsQuery(StrictSerializer):
+    script = serializers.CharField(required=False, allow_blank=True)
+
+
+class SwaggerApi(StrictView, SpectacularSwaggerSplitView):
     """Swagger UI from installed files.
 
     Its script has an address of its own, as the CSP requires.
     """
 
+    query = {"get": DocsQuery}
     template_name = "api/docs.html"
     http_method_names = ["get", "head"]  # DRF's own answer to OPTIONS has no template
     renderer_classes = [TemplateHTMLRenderer]

@@ -6,10 +6,10 @@ All but files end in a slash; none redirects, which would turn POST into GET.
 from __future__ import annotations
 
 from django.urls import path, re_path
-from drf_spectacular.views import SpectacularAPIView
 
 from portal.api import docs
 from portal.api.cluster import failure_causes, policy, shadow, simulations, spending, storage
+from portal.api.common.viewsets import router
 from portal.api.jobs import (
     arrays,
     decisions,
@@ -114,8 +114,6 @@ urlpatterns = [
     path("users/<int:user_id>/tokens/", users.UserTokensApi.as_view()),
     path("users/<int:user_id>/tokens/revoke/", users.RevokeUserTokensApi.as_view()),
     path("users/<int:user_id>/tokens/<int:token_id>/revoke/", users.RevokeUserTokenApi.as_view()),
-    path("windows/", windows.WindowsApi.as_view()),
-    path("windows/<int:window_id>/", windows.WindowApi.as_view()),
     path("limits/", limits.DefaultLimitsApi.as_view()),
     path("teams/", teams.TeamsApi.as_view()),
     path("teams/<int:team_id>/", teams.TeamApi.as_view()),
@@ -132,7 +130,8 @@ urlpatterns = [
     path("me/", me.MeApi.as_view()),
     path("tokens/", me.TokensApi.as_view()),
     path("tokens/<int:token_id>/revoke/", me.RevokeApi.as_view()),
-    path("schema/", SpectacularAPIView.as_view(), name="schema"),
+    *router(windows=windows.Windows).urls,
+    path("schema/", docs.SchemaApi.as_view(), name="schema"),
     path("docs/", docs.SwaggerApi.as_view(), name="api-docs"),
     re_path(r"^.*$", docs.unknown),
 ]

@@ -6,6 +6,7 @@ SETTINGS = {
     "TITLE": "Foretune",
     "DESCRIPTION": "Fine-tuning jobs whose time, memory and cost are predicted.",
     "VERSION": __version__,
+    "OAS_VERSION": "3.1.0",
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SERVE_INCLUDE_SCHEMA": False,

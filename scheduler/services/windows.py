@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 
@@ -12,7 +13,7 @@ from portal.accounts.models import Team, User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
 from scheduler import hints
-from scheduler.errors import BadParameters
+from scheduler.errors import BadParameters, Conflict
 from scheduler.models import MaintenanceWindow, Node
 
 FURTHEST = timedelta(days=366)
@@ -41,20 +42,62 @@ def add_window(*, values: WindowValues, actor: User, now: datetime) -> Maintenan
     Raises BadParameters naming the field, NotAllowed.
     """
     require_admin(actor)
+    window = MaintenanceWindow(author=actor, created_at=now)
+    _write(window, values, now)
+    audit(action="window added", actor=actor, target=f"window {window.pk}", data=_audit_data(window), now=now)
+    hints.tick()
+    return window
+
+
+@transaction.atomic
+def change_window(
+    *, window: MaintenanceWindow, changes: Mapping[str, Any], actor: User, now: datetime
+) -> MaintenanceWindow:
+    """Change some of its values, as `WindowValues` names them; nothing happens if they are so already.
+
+    Raises BadParameters naming the field, Conflict if it is gone, NotAllowed.
+    """
+    require_admin(actor)
+    held = MaintenanceWindow.objects.select_for_update(of=("self",)).filter(pk=window.pk).first()
+    if held is None:
+        raise Conflict("The window was removed meanwhile.")
+    before = _values_of(held)
+    values = replace(before, **changes)
+    if values != before:
+        was = _audit_data(held)
+        _write(held, values, now)
+        audit(
+            action="window changed",
+            actor=actor,
+            target=f"window {held.pk}",
+            data={"from": was, "to": _audit_data(held)},
+            now=now,
+        )
+        hints.tick()
+    return held
+
+
+def _write(window: MaintenanceWindow, values: WindowValues, now: datetime) -> None:
     _check_times(values, now)
     team = Team.objects.filter(name=values.team).first() if values.team else None
     if values.team and team is None:
         raise BadParameters({"team": f"There is no team {values.team}; leave it empty to close the nodes."})
     nodes = _nodes(values)
-    _check_overlap(values, nodes, team)
-    window = MaintenanceWindow.objects.create(
-        begins_at=values.begins_at, ends_at=values.ends_at, team=team, note=values.note, author=actor,
-        created_at=now,
-    )  # fmt: skip
+    _check_overlap(values, nodes, team, window.pk)
+    window.begins_at, window.ends_at = values.begins_at, values.ends_at
+    window.team, window.note = team, values.note
+    window.save()
     window.nodes.set(nodes)
-    audit(action="window added", actor=actor, target=f"window {window.pk}", data=_audit_data(window), now=now)
-    hints.tick()
-    return window
+
+
+def _values_of(window: MaintenanceWindow) -> WindowValues:
+    return WindowValues(
+        begins_at=window.begins_at,
+        ends_at=window.ends_at,
+        nodes=sorted(node.pk for node in window.nodes.all()),
+        team=window.team.name if window.team else "",
+        note=window.note,
+    )
 
 
 @transaction.atomic
@@ -99,12 +142,14 @@ def _nodes(values: WindowValues) -> list[Node]:
     return nodes
 
 
-def _check_overlap(values: WindowValues, nodes: Sequence[Node], team: Team | None) -> None:
+def _check_overlap(
+    values: WindowValues, nodes: Sequence[Node], team: Team | None, itself: int | None
+) -> None:
     at_the_time = MaintenanceWindow.objects.filter(
         begins_at__lt=values.ends_at, ends_at__gt=values.begins_at, nodes__in=nodes
     )
     for other in at_the_time.distinct().prefetch_related("nodes"):
-        if other.team_id == (team.pk if team else None):
+        if other.pk == itself or other.team_id == (team.pk if team else None):
             continue
         shared = next(node for node in other.nodes.all() if node in nodes)
         raise BadParameters(

@@ -8,11 +8,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
-from portal.api.common.pages import read_query
 from portal.api.common.period import PeriodQuery, read_period
+from portal.api.common.views import StrictView
 from portal.clock import database_now
 from scheduler.selectors.analysis.analytics import FailedAttempts, ended, failed_attempts
 
@@ -37,14 +36,16 @@ class FailuresOut(serializers.Serializer[dict[str, Any]]):
     )
 
 
-class FailuresApi(APIView):
-    @extend_schema(operation_id="failures_retrieve", parameters=[PeriodQuery], responses=FailuresOut)
+class FailuresApi(StrictView):
+    query = {"get": PeriodQuery}
+
+    @extend_schema(operation_id="failures_retrieve", responses=FailuresOut)
     def get(self, request: ApiRequest) -> Response:
         """Attempts that ended badly, by cause, of the jobs that you may see.
 
         A job that was tried again counts with each attempt.
         """
-        query = read_query(PeriodQuery, request.query_params)
+        query = self.parameters
         period = read_period(query, usual=USUAL, now=database_now())
         content = {"since": period.start, "until": period.end}
         failed_jobs = ended(request.user, period).failures

@@ -20,7 +20,7 @@ from portal.api.common.fields import (
     ZonedDateTime,
 )
 from portal.api.common.idempotent import KEY, create
-from portal.api.common.pages import PageQuery, page, page_of, read_query
+from portal.api.common.pages import PageQuery, page, page_of
 from portal.api.common.views import AdminApi
 from portal.clock import database_now
 from scheduler.models import Simulation
@@ -115,6 +115,8 @@ SimulationPage = page_of(SimulationBrief)
 
 
 class SimulationsApi(AdminApi):
+    query = {"get": PageQuery}
+
     @extend_schema(
         operation_id="simulations_create", parameters=[KEY], request=SimulationIn,
         responses={201: SimulationOut},
@@ -131,10 +133,10 @@ class SimulationsApi(AdminApi):
         made, _ = create(request, make=lambda creation: ask(creation=creation), load=get_simulation)
         return Response(SimulationOut(made).data, status=201)
 
-    @extend_schema(operation_id="simulations_list", parameters=[PageQuery], responses=SimulationPage)
+    @extend_schema(operation_id="simulations_list", responses=SimulationPage)
     def get(self, request: ApiRequest) -> Response:
         """All simulations, newest first, without their figures."""
-        query = read_query(PageQuery, request.query_params)
+        query = self.parameters
         return Response(page(all_simulations(), SimulationBrief().to_representation, **query))
 
 

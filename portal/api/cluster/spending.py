@@ -8,12 +8,11 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import CurrencyField
-from portal.api.common.pages import read_query
 from portal.api.common.period import PeriodQuery, read_period
+from portal.api.common.views import StrictView
 from portal.clock import database_now
 from scheduler.selectors.analysis.spending import SpendingLine, visible_spending
 
@@ -41,14 +40,16 @@ class SpendingOut(serializers.Serializer[dict[str, Any]]):
     total = SpendingLineOut()
 
 
-class SpendingApi(APIView):
-    @extend_schema(operation_id="spending_retrieve", parameters=[PeriodQuery], responses=SpendingOut)
+class SpendingApi(StrictView):
+    query = {"get": PeriodQuery}
+
+    @extend_schema(operation_id="spending_retrieve", responses=SpendingOut)
     def get(self, request: ApiRequest) -> Response:
         """GPU time and cost of the jobs that you may see, by team, by person and by node.
 
         An allocation counts for its part within the period, at the prices that held then.
         """
-        query = read_query(PeriodQuery, request.query_params)
+        query = self.parameters
         now = database_now()
         period = read_period(query, usual=USUAL, now=now)
         found = visible_spending(request.user, period, now)

@@ -5,7 +5,7 @@ The fields take exactly one JSON type, and the serializers know all their fields
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -21,6 +21,13 @@ from trainer.written import clean_name, composed, is_plain_whole
 MOST_NAMED = 20  # wrong fields in one answer
 
 
+def unknown_names(data: Iterable[Any], known: Collection[str]) -> dict[str, list[str]]:
+    """What is wrong with names that are not known, by name; the first few of them."""
+    others = (str(name)[:50] for name in data if name not in known)
+    remedy = f"known are {', '.join(known)}" if known else "nothing is; leave it out"
+    return {name: [f"is not known here; {remedy}"] for name in islice(others, MOST_NAMED)}
+
+
 class StrictSerializer(serializers.Serializer[Any]):
     """A serializer that names unknown fields instead of ignoring them.
 
@@ -31,11 +38,9 @@ class StrictSerializer(serializers.Serializer[Any]):
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
-            others = (str(name)[:50] for name in data if name not in self.fields)
-            if unknown := list(islice(others, MOST_NAMED)):
-                known = ", ".join(name for name, field in self.fields.items() if not field.read_only)
-                wrong = {name: [f"is not known here; known are {known}"] for name in unknown}
-                raise ValidationError({**self._also_wrong(data), **wrong})
+            known = [name for name, field in self.fields.items() if not field.read_only]
+            if unknown := unknown_names(data, known):
+                raise ValidationError({**self._also_wrong(data), **unknown})
         return super().to_internal_value(data)
 
     def _also_wrong(self, data: Any) -> dict[str, Any]:

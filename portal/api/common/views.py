@@ -1,9 +1,9 @@
-"""Views for administrators, views that only they write to, and views of files."""
+"""The base of all views: it refuses what it does not know. Views for administrators, and of files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.permissions import SAFE_METHODS, BasePermission
@@ -12,6 +12,8 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from portal.accounts.permissions import AdminOnly
+from portal.api.common.fields import StrictSerializer
+from portal.api.common.pages import NoQuery, read_query
 
 
 class AnyAccept(DefaultContentNegotiation):
@@ -27,13 +29,41 @@ class AnyAccept(DefaultContentNegotiation):
         return first, first.media_type
 
 
-class AdminApi(APIView):
+class StrictView(APIView):
+    """A view that answers 400 to query parameters that it does not know.
+
+    `query` has the parameters by method, in a viewset by action, and `parameters` their checked values.
+    """
+
+    query: ClassVar[Mapping[str, type[StrictSerializer]]] = {}
+    parameters: dict[str, Any]
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if request.method in self.allowed_methods:
+            self.parameters = self.read_parameters(request)
+
+    def read_parameters(self, request: Request) -> dict[str, Any]:
+        """Raises ValidationError, also for unknown or repeated ones."""
+        return read_query(self.query_class(self.asked_for(request)), request.query_params)
+
+    def query_class(self, asked: str) -> type[StrictSerializer]:
+        """The parameters of a method, in a viewset of an action."""
+        return self.query.get(asked, NoQuery)
+
+    @staticmethod
+    def asked_for(request: Request) -> str:
+        method = str(request.method).lower()
+        return "get" if method == "head" else method
+
+
+class AdminApi(StrictView):
     """A resource for administrators alone."""
 
     permission_classes: list[type[BasePermission]] = [AdminOnly]
 
 
-class AdminWritesApi(APIView):
+class AdminWritesApi(StrictView):
     """Everyone reads; only administrators change something."""
 
     def get_permissions(self) -> list[Any]:

@@ -9,12 +9,12 @@ from django.utils.functional import SimpleLazyObject
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import WholeNumber
 from portal.api.common.idempotent import KEY, create, created
 from portal.api.common.refs import UserRef
+from portal.api.common.views import StrictView
 from portal.api.jobs.jobs import checked, token_name
 from portal.api.jobs.requests import JobIn, ReasonIn, with_objects
 from portal.api.jobs.resources import JobBrief
@@ -64,7 +64,7 @@ class ArrayCancelledOut(ArrayOut):
         fields = [*ArrayOut.Meta.fields, "cancelled", "stopping"]
 
 
-class ArraysApi(APIView):
+class ArraysApi(StrictView):
     @extend_schema(operation_id="arrays_create", parameters=[KEY], request=ArrayIn, responses={201: ArrayOut})
     def post(self, request: ApiRequest) -> Response:
         """Submit a job for each of a list of values, all or none."""
@@ -78,14 +78,14 @@ class ArraysApi(APIView):
         return created(_shown(request, array.pk), path=f"{request.path}{array.pk}/", made=made)
 
 
-class ArrayApi(APIView):
+class ArrayApi(StrictView):
     @extend_schema(operation_id="arrays_retrieve", responses=ArrayOut)
     def get(self, request: ApiRequest, array_id: str) -> Response:
         """One array with its jobs."""
         return Response(_shown(request, array_id))
 
 
-class ArrayCancelApi(APIView):
+class ArrayCancelApi(StrictView):
     @extend_schema(operation_id="arrays_cancel", request=ReasonIn, responses=ArrayCancelledOut)
     def post(self, request: ApiRequest, array_id: str) -> Response:
         """Cancel all jobs of an array that have not ended."""

@@ -7,10 +7,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
-from portal.api.common.pages import PageQuery, page, page_of, read_query
+from portal.api.common.pages import PageQuery, page, page_of
+from portal.api.common.views import StrictView
 from scheduler.core.decisions.news import Verb
 from scheduler.core.decisions.weighed import OptionVerdict
 from scheduler.models import DecisionJob
@@ -54,15 +54,17 @@ class DecisionOut(serializers.Serializer[Any]):
     unreadable = serializers.CharField(help_text="Why nothing can be told of it; empty where it can.")
 
 
-class DecisionsApi(APIView):
-    @extend_schema(operation_id="jobs_decisions", parameters=[PageQuery], responses=page_of(DecisionOut))
+class DecisionsApi(StrictView):
+    query = {"get": PageQuery}
+
+    @extend_schema(operation_id="jobs_decisions", responses=page_of(DecisionOut))
     def get(self, request: ApiRequest, job_id: str) -> Response:
         """The policy's decisions about the job, newest first.
 
         Each says why here, why now, and what else was weighed.
         """
         rows = decisions_of(get_job(request.user, job_id))
-        return Response(page(rows, _shown, **read_query(PageQuery, request.query_params)))
+        return Response(page(rows, _shown, **self.parameters))
 
 
 def _shown(row: DecisionJob) -> dict[str, Any]:

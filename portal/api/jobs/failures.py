@@ -7,13 +7,12 @@ from typing import Any
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from knowledge.reading.failures.explaining import Explanation
 from knowledge.reading.logs.questions import LONGEST_QUESTION
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import SearchText, StrictSerializer
-from portal.api.common.pages import read_query
+from portal.api.common.views import StrictView
 from portal.clock import database_now
 from scheduler.selectors.analysis.failures import explained
 from scheduler.selectors.jobs import get_job
@@ -61,7 +60,7 @@ class AnswerOut(serializers.Serializer[Any]):
     lines = LogLineOut(many=True, help_text="The lines that the answer comes from.")
 
 
-class FailureApi(APIView):
+class FailureApi(StrictView):
     @extend_schema(operation_id="jobs_failure", responses=FailureExplainedOut)
     def get(self, request: ApiRequest, job_id: str) -> Response:
         """Why the job failed, as its log tells it, and what helps."""
@@ -69,11 +68,13 @@ class FailureApi(APIView):
         return Response({"failure": ExplanationOut(found).data if found else None})
 
 
-class QuestionsApi(APIView):
-    @extend_schema(operation_id="jobs_questions", parameters=[QuestionQuery], responses=AnswerOut)
+class QuestionsApi(StrictView):
+    query = {"get": QuestionQuery}
+
+    @extend_schema(operation_id="jobs_questions", responses=AnswerOut)
     def get(self, request: ApiRequest, job_id: str) -> Response:
         """Answer a question about the job's log, by rules."""
         job = get_job(request.user, job_id)
-        question = read_query(QuestionQuery, request.query_params)["q"]
+        question = self.parameters["q"]
         answer = answered(job=job, asker=request.user, question=question, now=database_now())
         return Response(AnswerOut(answer).data)

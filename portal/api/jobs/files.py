@@ -12,11 +12,11 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.idempotent import KEY, create
-from portal.api.common.pages import PageQuery, page, page_of, read_query
+from portal.api.common.pages import PageQuery, page, page_of
+from portal.api.common.views import StrictView
 from portal.clock import database_now
 from portal.limits.bodies import TRAINING_DATA, takes_files
 from scheduler.models import DatasetFile
@@ -65,7 +65,8 @@ def digest_of_upload(upload: UploadedFile[Any]) -> str:
 
 
 @takes_files(TRAINING_DATA)
-class FilesApi(APIView):
+class FilesApi(StrictView):
+    query = {"get": PageQuery}
     parser_classes = [MultiPartParser]
 
     @extend_schema(
@@ -91,14 +92,14 @@ class FilesApi(APIView):
         )
         return Response(FileOut(stored).data, status=201)
 
-    @extend_schema(operation_id="files_list", parameters=[PageQuery], responses=FilePage)
+    @extend_schema(operation_id="files_list", responses=FilePage)
     def get(self, request: ApiRequest) -> Response:
         """Your files and your teams' files, newest first."""
-        query = read_query(PageQuery, request.query_params)
+        query = self.parameters
         return Response(page(visible_files(request.user), FileOut().to_representation, **query))
 
 
-class FileApi(APIView):
+class FileApi(StrictView):
     @extend_schema(operation_id="files_retrieve", responses=FileOut)
     def get(self, request: ApiRequest, file_id: str) -> Response:
         """One file."""

@@ -15,8 +15,8 @@ from rest_framework.views import APIView
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer
 from portal.api.common.idempotent import KEY, create, created
-from portal.api.common.pages import page, page_of, read_query
-from portal.api.common.views import AdminApi
+from portal.api.common.pages import page, page_of
+from portal.api.common.views import AdminApi, StrictView
 from portal.api.jobs.requests import CancelJobsIn, ChangeIn, JobIn, JobQuery, NoteIn, ReasonIn, with_objects
 from portal.api.jobs.resources import JobBrief, JobOut
 from portal.clock import database_now
@@ -32,7 +32,9 @@ from scheduler.states import TERMINAL
 JobPage = page_of(JobBrief)
 
 
-class JobsApi(APIView):
+class JobsApi(StrictView):
+    query = {"get": JobQuery}
+
     @extend_schema(operation_id="jobs_create", parameters=[KEY], request=JobIn, responses={201: JobOut})
     def post(self, request: ApiRequest) -> Response:
         """Submit a job.
@@ -48,10 +50,10 @@ class JobsApi(APIView):
         )
         return created(_whole(request, job.pk).data, path=f"{request.path}{job.pk}/", made=made)
 
-    @extend_schema(operation_id="jobs_list", parameters=[JobQuery], responses=JobPage)
+    @extend_schema(operation_id="jobs_list", responses=JobPage)
     def get(self, request: ApiRequest) -> Response:
         """Your jobs and your teams' jobs, newest first."""
-        query = read_query(JobQuery, request.query_params)
+        query = self.parameters
         rows = for_lists(visible_jobs(request.user))
         if state := query.pop("state", None):
             rows = in_public_state(rows, state)
@@ -61,7 +63,7 @@ class JobsApi(APIView):
         return Response(page(rows, JobBrief(context=context).to_representation, **query))
 
 
-class JobApi(APIView):
+class JobApi(StrictView):
     @extend_schema(operation_id="jobs_retrieve", responses=JobOut)
     def get(self, request: ApiRequest, job_id: str) -> Response:
         """One job: parameters and who chose them, promise, progress, attempts."""
@@ -100,7 +102,7 @@ def _whole(request: ApiRequest, job_id: str) -> Response:
 def _verb(name: str, text: str, act: Callable[..., Job]) -> type[APIView]:
     """The view of one verb; `act` is the service that does it."""
 
-    class VerbApi(APIView):
+    class VerbApi(StrictView):
         @extend_schema(operation_id=f"jobs_{name}", description=text, request=None, responses=JobOut)
         def post(self, request: ApiRequest, job_id: str) -> Response:
             act(job=get_job(request.user, job_id), actor=request.user, now=database_now())
@@ -118,7 +120,7 @@ def _with_words(
     return _whole(request, job_id)
 
 
-class CancelApi(APIView):
+class CancelApi(StrictView):
     @extend_schema(operation_id="jobs_cancel", request=ReasonIn, responses=JobOut)
     def post(self, request: ApiRequest, job_id: str) -> Response:
         """Cancel a job that has not ended."""
@@ -141,7 +143,7 @@ class CancelledJobsOut(serializers.Serializer[Any]):
     stopping = serializers.IntegerField(help_text="Jobs that this request will have ended.")
 
 
-class CancelJobsApi(APIView):
+class CancelJobsApi(StrictView):
     @extend_schema(operation_id="jobs_cancel_many", request=CancelJobsIn, responses=CancelledJobsOut)
     def post(self, request: ApiRequest) -> Response:
         """Cancel several jobs; the answer tells what became of each, in the order of the request."""

@@ -7,10 +7,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import CurrencyField
+from portal.api.common.views import StrictView
 from portal.clock import database_now
 from scheduler.models import MarketDecision
 from scheduler.selectors.jobs import get_job
@@ -78,7 +78,7 @@ class JobMarketOut(serializers.Serializer[Any]):
     decisions = MarketDecisionOut(many=True)
 
 
-class JobMarketApi(APIView):
+class JobMarketApi(StrictView):
     @extend_schema(operation_id="jobs_market", responses=JobMarketOut)
     def get(self, request: ApiRequest, job_id: str) -> Response:
         """Where the job ran, what that cost and saved, and what comes next."""

@@ -11,12 +11,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer, WrittenNumber
-from portal.api.common.pages import list_of, page_of, read_query
-from portal.api.common.views import AnyAccept
+from portal.api.common.pages import list_of, page_of
+from portal.api.common.views import AnyAccept, StrictView
 from portal.api.jobs.curves import kept_rows
 from portal.api.jobs.resources import EventOut, MetricOut
 from portal.clock import database_now
@@ -76,17 +75,21 @@ class ArtifactOut(serializers.ModelSerializer[Artifact]):
         fields = ["path", "bytes", "sha256", "created_at"]
 
 
-class EventsApi(APIView):
-    @extend_schema(operation_id="jobs_events", parameters=[EventsQuery], responses=list_of(EventOut))
+class EventsApi(StrictView):
+    query = {"get": EventsQuery}
+
+    @extend_schema(operation_id="jobs_events", responses=list_of(EventOut))
     def get(self, request: ApiRequest, job_id: str) -> Response:
         """Events of the job, in order."""
         job = get_job(request.user, job_id)
-        after = read_query(EventsQuery, request.query_params)["after"]
+        after = self.parameters["after"]
         return Response({"data": EventOut(events(job).filter(number__gt=after), many=True).data})
 
 
-class MetricsApi(APIView):
-    @extend_schema(operation_id="jobs_metrics", parameters=[MetricsQuery], responses=page_of(MetricOut))
+class MetricsApi(StrictView):
+    query = {"get": MetricsQuery}
+
+    @extend_schema(operation_id="jobs_metrics", responses=page_of(MetricOut))
     def get(self, request: ApiRequest, job_id: str) -> Response:
         """Progress by step: all lines that the training reported, oldest first.
 
@@ -94,7 +97,7 @@ class MetricsApi(APIView):
         repeat steps. An evaluation is written into the row of its step.
         """
         rows = metrics(get_job(request.user, job_id))
-        query = read_query(MetricsQuery, request.query_params)
+        query = self.parameters
         if attempt := query.get("attempt"):
             rows = rows.filter(attempt__fence=attempt)
         total = rows.count()
@@ -119,17 +122,19 @@ def _thinned(rows: QuerySet[Metric], points: int) -> QuerySet[Metric]:
     return rows.filter(pk__in=kept)
 
 
-class LogsApi(APIView):
-    @extend_schema(operation_id="jobs_logs", parameters=[LogQuery], responses=LogOut)
+class LogsApi(StrictView):
+    query = {"get": LogQuery}
+
+    @extend_schema(operation_id="jobs_logs", responses=LogOut)
     def get(self, request: ApiRequest, job_id: str) -> Response:
         """A piece of the log; ask again from `next_offset` for what came since."""
         job = get_job(request.user, job_id)
-        query = read_query(LogQuery, request.query_params)
+        query = self.parameters
         text, next_offset = log_text(job, **query)
         return Response({"text": text, "next_offset": next_offset})
 
 
-class ArtifactsApi(APIView):
+class ArtifactsApi(StrictView):
     @extend_schema(operation_id="jobs_artifacts", responses=list_of(ArtifactOut))
     def get(self, request: ApiRequest, job_id: str) -> Response:
         """The files the job produced: adapter or model, model card, metrics."""
@@ -143,7 +148,7 @@ class ArtifactsApi(APIView):
         return Response(status=204)
 
 
-class ArtifactApi(APIView):
+class ArtifactApi(StrictView):
     content_negotiation_class = AnyAccept
 
     @extend_schema(

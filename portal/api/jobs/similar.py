@@ -7,10 +7,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.pages import list_of
+from portal.api.common.views import StrictView
 from portal.clock import database_now
 from scheduler.selectors.analysis.similar_jobs import SimilarJob, facts_of_job, similar_jobs
 from scheduler.selectors.jobs import get_job
@@ -39,7 +39,7 @@ class SimilarJobOut(serializers.Serializer[Any]):
         return public_state(JobState(one.job.state), one.job.stop_for)
 
 
-class SimilarApi(APIView):
+class SimilarApi(StrictView):
     @extend_schema(operation_id="jobs_similar", responses=list_of(SimilarJobOut))
     def get(self, request: ApiRequest, job_id: str) -> Response:
         """Up to five earlier jobs of yours or your teams, most similar first."""

@@ -8,9 +8,9 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
+from portal.api.common.views import StrictView
 from portal.api.jobs.requests import JobIn, with_objects
 from portal.clock import database_now
 from scheduler.selectors.figures.start_forecasts import newest_forecast, start_promise
@@ -61,7 +61,7 @@ class StartQuestionOut(serializers.Serializer[Any]):
         return reverse("start-question", args=[answer.id])
 
 
-class StartQuestionsApi(APIView):
+class StartQuestionsApi(StrictView):
     @extend_schema(operation_id="recommendations_start", request=JobIn, responses={202: StartQuestionOut})
     def post(self, request: ApiRequest) -> Response:
         """Ask when a job would start and end if it were submitted now.
@@ -78,14 +78,14 @@ class StartQuestionsApi(APIView):
         return Response(shown, status=202, headers={"Location": shown["address"]})
 
 
-class StartQuestionApi(APIView):
+class StartQuestionApi(StrictView):
     @extend_schema(operation_id="recommendations_start_retrieve", responses=StartQuestionOut)
     def get(self, request: ApiRequest, question_id: str) -> Response:
         """The answer to a question of yours, once a worker has computed it."""
         return Response(StartQuestionOut(start_answer(request.user, question_id, database_now())).data)
 
 
-class StartApi(APIView):
+class StartApi(StrictView):
     @extend_schema(operation_id="jobs_start", responses=StartOut)
     def get(self, request: ApiRequest, job_id: str) -> Response:
         """When the job is expected to start and end, and what was promised first."""

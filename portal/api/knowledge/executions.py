@@ -14,7 +14,6 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from knowledge.core.data.sources import generic
 from knowledge.core.data.sources.registry import SOURCES
@@ -23,8 +22,8 @@ from knowledge.models import CONFIG_SETTINGS, Execution
 from knowledge.selectors import exported
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import ChoiceField, StrictSerializer
-from portal.api.common.pages import PageQuery, page, page_of, read_query
-from portal.api.common.views import AdminApi, AnyAccept
+from portal.api.common.pages import PageQuery, page, page_of
+from portal.api.common.views import AdminApi, AnyAccept, StrictView
 from portal.api.jobs.files import uploaded
 from portal.clock import database_now
 from portal.limits.bodies import HISTORIES, takes_files
@@ -66,11 +65,13 @@ class ExportQuery(StrictSerializer):
 ExecutionPage = page_of(ExecutionOut)
 
 
-class ExecutionsApi(APIView):
-    @extend_schema(operation_id="executions_list", parameters=[PageQuery], responses=ExecutionPage)
+class ExecutionsApi(StrictView):
+    query = {"get": PageQuery}
+
+    @extend_schema(operation_id="executions_list", responses=ExecutionPage)
     def get(self, request: ApiRequest) -> Response:
         """Executions of your jobs, your teams' jobs and imported ones, newest first."""
-        query = read_query(PageQuery, request.query_params)
+        query = self.parameters
         return Response(page(visible_executions(request.user), ExecutionOut().to_representation, **query))
 
 
@@ -94,11 +95,11 @@ class TableUpload(serializers.Serializer[Any]):
 
 @takes_files(HISTORIES)
 class ImportApi(AdminApi):
+    query = {"post": ImportQuery}
     parser_classes = [MultiPartParser]
 
     @extend_schema(
         operation_id="executions_import",
-        parameters=[ImportQuery],
         request={"multipart/form-data": TableUpload},
         responses=ImportOut,
     )
@@ -107,7 +108,7 @@ class ImportApi(AdminApi):
 
         The same file twice adds nothing.
         """
-        query = read_query(ImportQuery, request.query_params)
+        query = self.parameters
         upload = uploaded(request)
         report = import_upload(
             stream=cast(BinaryIO, upload.file), filename=upload.name or "", actor=request.user,
@@ -117,11 +118,11 @@ class ImportApi(AdminApi):
 
 
 class ExecutionsCsvApi(AdminApi):
+    query = {"get": ExportQuery}
     content_negotiation_class = AnyAccept
 
     @extend_schema(
         operation_id="executions_export",
-        parameters=[ExportQuery],
         responses={(200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: ApiRequest) -> StreamingHttpResponse:
@@ -130,7 +131,7 @@ class ExecutionsCsvApi(AdminApi):
         An import takes it back. Models in folders are named by the folder alone; nobody's ids are
         included.
         """
-        query = read_query(ExportQuery, request.query_params)
+        query = self.parameters
         answer = StreamingHttpResponse(
             generic.lines(exported(**query)), content_type="text/csv; charset=utf-8"
         )

@@ -9,7 +9,6 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from knowledge.core.data.sources.table import BadCell
 from knowledge.core.domain.types import Config
@@ -21,7 +20,7 @@ from knowledge.services import confirm_log, record_log
 from portal.accounts.models import User
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import Name, WrittenNumber
-from portal.api.common.views import AdminApi
+from portal.api.common.views import AdminApi, StrictView
 from portal.api.jobs.failures import AnswerOut
 from portal.api.knowledge.executions import ExecutionOut
 from portal.clock import database_now
@@ -75,7 +74,7 @@ class LogReadOut(serializers.Serializer[Any]):
 
 
 @takes_files(LOGS)
-class LogElsewhereApi(APIView):
+class LogElsewhereApi(StrictView):
     parser_classes = (MultiPartParser,)
 
     @extend_schema(

@@ -7,7 +7,6 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from knowledge.models import PredictorVersion
 from knowledge.predictors.model_registry import promote_version, roll_back
@@ -16,7 +15,7 @@ from knowledge.selectors import predictor_versions
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import ChoiceField, CurrencyField, StrictSerializer, StrictText, WholeNumber
 from portal.api.common.pages import list_of
-from portal.api.common.views import AdminApi
+from portal.api.common.views import AdminApi, StrictView
 from portal.api.jobs.requests import JobIn, with_objects
 from portal.api.jobs.resources import ChoiceOut, PromiseOut
 from portal.api.jobs.terms import Params
@@ -82,7 +81,7 @@ class PredictorOut(serializers.ModelSerializer[PredictorVersion]):
         fields = ["number", "active", "rows", "metrics", "reason", "created_at", "promoted_at"]
 
 
-class RecommendationsApi(APIView):
+class RecommendationsApi(StrictView):
     @extend_schema(operation_id="recommendations_create", request=JobIn, responses=RecommendationOut)
     def post(self, request: ApiRequest) -> Response:
         """The recommendation for this job, with reasons; nothing is stored."""
@@ -112,7 +111,7 @@ class CheckOut(serializers.Serializer[Any]):
     option = OptionOut(allow_null=True, help_text="How it would run, after the changes.")
 
 
-class CheckApi(APIView):
+class CheckApi(StrictView):
     @extend_schema(operation_id="recommendations_check", request=CheckIn, responses=CheckOut)
     def post(self, request: ApiRequest) -> Response:
         """Check whether this configuration fits the nodes.
@@ -140,7 +139,7 @@ class RollBackIn(StrictSerializer):
     )
 
 
-class PredictorsApi(APIView):
+class PredictorsApi(StrictView):
     @extend_schema(operation_id="predictors_list", responses=list_of(PredictorOut))
     def get(self, request: ApiRequest) -> Response:
         """Trained predictors, newest first, and why each was promoted or not."""

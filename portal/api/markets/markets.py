@@ -10,7 +10,6 @@ from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import (
@@ -24,8 +23,8 @@ from portal.api.common.fields import (
     ZonedDateTime,
 )
 from portal.api.common.idempotent import KEY, create, in_one_transaction
-from portal.api.common.pages import PageQuery, page, page_of, read_query
-from portal.api.common.views import AdminWritesApi
+from portal.api.common.pages import PageQuery, page, page_of
+from portal.api.common.views import AdminWritesApi, StrictView
 from portal.clock import database_now
 from scheduler.models import Market, MarketOrder, MarketSample
 from scheduler.selectors.markets.foreseen import foreseen, weights_in_force
@@ -148,10 +147,12 @@ class ForecastOut(serializers.Serializer[Any]):
 
 
 class MarketsApi(AdminWritesApi):
-    @extend_schema(operation_id="markets_list", parameters=[PageQuery], responses=page_of(MarketOut))
+    query = {"get": PageQuery}
+
+    @extend_schema(operation_id="markets_list", responses=page_of(MarketOut))
     def get(self, request: ApiRequest) -> Response:
         """Markets with their present price and availability."""
-        query, now = read_query(PageQuery, request.query_params), database_now()
+        query, now = self.parameters, database_now()
         return Response(page(all_markets(), partial(_shown, now), **query))
 
     @extend_schema(
@@ -190,10 +191,12 @@ class MarketApi(AdminWritesApi):
 
 
 class SamplesApi(AdminWritesApi):
-    @extend_schema(operation_id="market_samples_list", parameters=[PageQuery], responses=page_of(SampleOut))
+    query = {"get": PageQuery}
+
+    @extend_schema(operation_id="market_samples_list", responses=page_of(SampleOut))
     def get(self, request: ApiRequest, market_id: int) -> Response:
         """The samples of the market."""
-        query = read_query(PageQuery, request.query_params)
+        query = self.parameters
         return Response(page(samples_of(get_market(market_id)), SampleOut().to_representation, **query))
 
     @extend_schema(operation_id="market_samples_add", request=SamplesIn, responses={201: SamplesAdded})
@@ -208,7 +211,7 @@ class SamplesApi(AdminWritesApi):
         return Response({"added": len(kept)}, status=201)
 
 
-class MarketForecastApi(APIView):
+class MarketForecastApi(StrictView):
     @extend_schema(operation_id="market_forecast", responses=ForecastOut)
     def get(self, request: ApiRequest, market_id: int) -> Response:
         """The forecast of the next market periods."""

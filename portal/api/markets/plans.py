@@ -7,9 +7,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
+from portal.api.common.views import StrictView
 from portal.api.jobs.market import PlansOut
 from portal.api.jobs.requests import JobIn, with_objects
 from portal.clock import database_now
@@ -17,7 +17,7 @@ from scheduler.selectors.markets.plans import plans_for
 from scheduler.services.jobs.recommend import USED, current_recommender, recommend
 
 
-class PlansApi(APIView):
+class PlansApi(StrictView):
     @extend_schema(operation_id="recommendations_plans", request=JobIn, responses=PlansOut)
     def post(self, request: ApiRequest) -> Response:
         """Three plans for a job with a deadline; nothing is stored.

@@ -16,7 +16,7 @@ from knowledge.models import Execution
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import Number, StrictSerializer, StrictText, WholeNumber
 from portal.api.common.idempotent import KEY, create
-from portal.api.common.pages import PageQuery, page, page_of, read_query
+from portal.api.common.pages import PageQuery, page, page_of
 from portal.api.common.views import AdminApi
 from portal.clock import database_now
 from scheduler.models import Calibration, Node
@@ -103,6 +103,8 @@ def _answer(node: Node, calibration: Calibration, status: int = 200) -> Response
 
 
 class CalibrationsApi(AdminApi):
+    query = {"get": PageQuery}
+
     @extend_schema(
         operation_id="calibrations_create", parameters=[KEY], request=CalibrationIn,
         responses={201: CalibrationOut},
@@ -122,10 +124,10 @@ class CalibrationsApi(AdminApi):
         )
         return _answer(node, made, 201)
 
-    @extend_schema(operation_id="calibrations_list", parameters=[PageQuery], responses=CalibrationPage)
+    @extend_schema(operation_id="calibrations_list", responses=CalibrationPage)
     def get(self, request: ApiRequest, node_id: str) -> Response:
         """The node's calibrations, newest first, without their runs."""
-        query = read_query(PageQuery, request.query_params)
+        query = self.parameters
         rows = calibrations(get_node(node_id))
         return Response(page(rows, CalibrationBrief().to_representation, **query))
 

@@ -10,7 +10,6 @@ from typing import Any
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from knowledge.models import Execution
 from portal.accounts.requests import ApiRequest
@@ -26,8 +25,8 @@ from portal.api.common.fields import (
     WholeNumber,
 )
 from portal.api.common.idempotent import KEY, create_with_secret
-from portal.api.common.pages import PageQuery, page, page_of, read_query
-from portal.api.common.views import AdminApi
+from portal.api.common.pages import PageQuery, page, page_of
+from portal.api.common.views import AdminApi, StrictView
 from portal.clock import database_now
 from portal.node_package import join_command
 from portal.wheels import BuildFailed
@@ -216,14 +215,16 @@ class NodeQuery(PageQuery):
     text = SearchText(max_length=200, required=False, help_text="A part of the name, host or id.")
 
 
-class NodesApi(APIView):
-    @extend_schema(operation_id="nodes_list", parameters=[NodeQuery], responses=page_of(NodeOut))
+class NodesApi(StrictView):
+    query = {"get": NodeQuery}
+
+    @extend_schema(operation_id="nodes_list", responses=page_of(NodeOut))
     def get(self, request: ApiRequest) -> Response:
         """List nodes with their GPUs, and which of them are busy.
 
         The nodes that joined last come first.
         """
-        query = read_query(NodeQuery, request.query_params)
+        query = self.parameters
         filters = {name: query.pop(name, "") for name in ("text", "gpu", "state")}
         now = database_now()
         return Response(
@@ -231,7 +232,7 @@ class NodesApi(APIView):
         )
 
 
-class NodeApi(APIView):
+class NodeApi(StrictView):
     @extend_schema(operation_id="nodes_retrieve", responses=NodeOut)
     def get(self, request: ApiRequest, node_id: str) -> Response:
         """One node."""

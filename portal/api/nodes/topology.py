@@ -7,9 +7,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
+from portal.api.common.views import StrictView
 from scheduler.selectors.cluster.topology import picture_of
 from scheduler.selectors.jobs import visible_jobs
 from scheduler.selectors.nodes import get_node
@@ -42,7 +42,7 @@ class TopologyOut(serializers.Serializer[Any]):
     free = FreeOut(many=True, help_text="How close 1, 2, 4 and 8 free GPUs can lie.")
 
 
-class NodeTopologyApi(APIView):
+class NodeTopologyApi(StrictView):
     @extend_schema(operation_id="nodes_topology", responses=TopologyOut)
     def get(self, request: ApiRequest, node_id: str) -> Response:
         """Where the GPUs of a node sit, and how close free ones lie."""

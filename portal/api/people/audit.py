@@ -10,7 +10,7 @@ from portal.accounts.models import AuditEntry
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import audit_matching, visible_audit
 from portal.api.common.fields import SearchText
-from portal.api.common.pages import PageQuery, page, page_of, read_query
+from portal.api.common.pages import PageQuery, page, page_of
 from portal.api.common.views import AdminApi
 
 FILTERS = ("actor", "action", "text")
@@ -34,10 +34,12 @@ AuditPage = page_of(AuditOut)
 
 
 class AuditApi(AdminApi):
-    @extend_schema(operation_id="audit_list", parameters=[AuditQuery], responses=AuditPage)
+    query = {"get": AuditQuery}
+
+    @extend_schema(operation_id="audit_list", responses=AuditPage)
     def get(self, request: ApiRequest) -> Response:
         """The record, newest first."""
-        query = read_query(AuditQuery, request.query_params)
+        query = self.parameters
         wanted = {name: query.pop(name, "") for name in FILTERS}
         rows = audit_matching(visible_audit(request.user), **wanted)
         return Response(page(rows, AuditOut().to_representation, **query))

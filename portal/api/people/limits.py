@@ -16,8 +16,8 @@ from portal.accounts.permissions import AdminOnly, Scoped
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import visible_teams, visible_users
 from portal.api.common.fields import Number, StrictSerializer, StrictText, WholeNumber
-from portal.api.common.pages import read_query
 from portal.api.common.period import PeriodQuery, read_period
+from portal.api.common.views import StrictView
 from portal.api.jobs.terms import RankField
 from portal.clock import database_now
 from scheduler.core.job_terms import JOB_TERMS, MOST_RUN_S
@@ -127,7 +127,7 @@ class LimitOut(serializers.ModelSerializer[PersonLimit]):
         return used_this_month([user.pk], database_now()).get(user.pk, 0.0) / 3600 if user else None
 
 
-class AdminsPut(APIView):
+class AdminsPut(StrictView):
     """A resource that administrators write, and people read who may see it."""
 
     def get_permissions(self) -> list[BasePermission]:
@@ -151,13 +151,15 @@ class QuotasApi(AdminsPut):
         return _quotas(team)
 
 
-class UsageApi(APIView):
-    @extend_schema(operation_id="teams_usage", parameters=[PeriodQuery], responses=UsageOut)
+class UsageApi(StrictView):
+    query = {"get": PeriodQuery}
+
+    @extend_schema(operation_id="teams_usage", responses=UsageOut)
     def get(self, request: ApiRequest, team_id: int) -> Response:
         """GPU time that the team was guaranteed, used, lent and borrowed in a period."""
         team = _team(request, team_id)
         now = database_now()
-        period = read_period(read_query(PeriodQuery, request.query_params), usual=USUAL, now=now)
+        period = read_period(self.parameters, usual=USUAL, now=now)
         content = {"since": period.start, "until": period.end, "usage": team_usage(team, period, now)}
         return Response(UsageOut(content).data)
 

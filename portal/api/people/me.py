@@ -9,7 +9,6 @@ from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.models import ApiToken, Scope, Team, User
 from portal.accounts.permissions import token_allows
@@ -20,6 +19,7 @@ from portal.accounts.token_bounds import Bounds, refuse_greater
 from portal.api.common.fields import ChoiceField, Name, StrictSerializer, ZonedDateTime
 from portal.api.common.idempotent import KEY, create_with_secret
 from portal.api.common.pages import list_of
+from portal.api.common.views import StrictView
 from portal.clock import database_now
 from scheduler.errors import NotFound
 from scheduler.selectors.files import Storage, storage_of
@@ -75,7 +75,7 @@ class NewTokenOut(TokenOut):
 TokenList = list_of(TokenOut)
 
 
-class MeApi(APIView):
+class MeApi(StrictView):
     @extend_schema(operation_id="me_retrieve", responses=MeOut)
     def get(self, request: ApiRequest) -> Response:
         """The person the request speaks for."""
@@ -86,7 +86,7 @@ def _own_token(request: ApiRequest) -> ApiToken | None:
     return request.auth if isinstance(request.auth, ApiToken) else None
 
 
-class TokensApi(APIView):
+class TokensApi(StrictView):
     @extend_schema(operation_id="tokens_list", responses=TokenList)
     def get(self, request: ApiRequest) -> Response:
         """Your tokens, newest first; the tokens themselves are not kept."""
@@ -113,7 +113,7 @@ class TokensApi(APIView):
         return Response({**TokenOut(token).data, "token": plain}, status=201)
 
 
-class RevokeApi(APIView):
+class RevokeApi(StrictView):
     @extend_schema(operation_id="tokens_revoke", request=None, responses=TokenOut)
     def post(self, request: ApiRequest, token_id: int) -> Response:
         """End one of your tokens at once."""

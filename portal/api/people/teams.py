@@ -29,8 +29,8 @@ from portal.accounts.teams import (
 )
 from portal.api.common.fields import ChoiceField, Name, StrictBoolean, StrictSerializer, StrictText
 from portal.api.common.idempotent import KEY, create, in_one_transaction
-from portal.api.common.pages import PageQuery, page, page_of, read_query
-from portal.api.common.views import AdminApi, AdminWritesApi
+from portal.api.common.pages import PageQuery, page, page_of
+from portal.api.common.views import AdminApi, AdminWritesApi, StrictView
 from portal.clock import database_now
 from scheduler.errors import NotFound
 from scheduler.services.deletions import delete_team
@@ -117,10 +117,12 @@ def _shown(request: ApiRequest, team: Team, status: int = 200) -> Response:
 
 
 class TeamsApi(AdminWritesApi):
-    @extend_schema(operation_id="teams_list", parameters=[PageQuery], responses=TeamPage)
+    query = {"get": PageQuery}
+
+    @extend_schema(operation_id="teams_list", responses=TeamPage)
     def get(self, request: ApiRequest) -> Response:
         """Your teams, newest first; all of them for administrators."""
-        query = read_query(PageQuery, request.query_params)
+        query = self.parameters
         return Response(page(visible_teams(request.user), TeamBrief().to_representation, **query))
 
     @extend_schema(operation_id="teams_create", parameters=[KEY], request=TeamIn, responses={201: TeamOut})
@@ -138,14 +140,14 @@ def _by_key(request: ApiRequest, team_id: str) -> Team:
     return _team(request, int(team_id))
 
 
-class TeamApi(APIView):
+class TeamApi(StrictView):
     @extend_schema(operation_id="teams_retrieve", responses=TeamOut)
     def get(self, request: ApiRequest, team_id: int) -> Response:
         """One team with its members, leads first."""
         return _shown(request, _team(request, team_id))
 
 
-class RenameApi(APIView):
+class RenameApi(StrictView):
     @extend_schema(operation_id="teams_rename", request=RenameIn, responses=TeamOut)
     def post(self, request: ApiRequest, team_id: int) -> Response:
         """Rename a team (its leads, administrators)."""
@@ -155,7 +157,7 @@ class RenameApi(APIView):
         return _shown(request, team)
 
 
-class LanguageModelApi(APIView):
+class LanguageModelApi(StrictView):
     @extend_schema(operation_id="teams_language_model", request=LanguageModelIn, responses=TeamOut)
     def post(self, request: ApiRequest, team_id: int) -> Response:
         """Say whether members' texts may be sent to a language model (leads)."""
@@ -173,7 +175,7 @@ class DeleteTeamApi(AdminApi):
         return Response(status=204)
 
 
-class MembersApi(APIView):
+class MembersApi(StrictView):
     @extend_schema(
         operation_id="members_create", parameters=[KEY], request=MemberIn, responses={201: TeamOut}
     )
@@ -194,7 +196,7 @@ class MembersApi(APIView):
         return _shown(request, team, status=201)
 
 
-class RoleApi(APIView):
+class RoleApi(StrictView):
     @extend_schema(operation_id="members_role", request=RoleIn, responses=TeamOut)
     def post(self, request: ApiRequest, team_id: int, member_id: int) -> Response:
         """Change what a member may do (leads, administrators)."""
@@ -205,7 +207,7 @@ class RoleApi(APIView):
         return _shown(request, team)
 
 
-class RemoveMemberApi(APIView):
+class RemoveMemberApi(StrictView):
     @extend_schema(operation_id="members_remove", request=None, responses={204: None})
     def post(self, request: ApiRequest, team_id: int, member_id: int) -> Response:
         """Take a person out of the team (leads, administrators)."""

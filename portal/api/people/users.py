@@ -21,7 +21,7 @@ from portal.accounts.selectors import tokens_of, visible_users
 from portal.accounts.services import revoke_token
 from portal.api.common.fields import Email, Name, SearchText, StrictBoolean, StrictSerializer
 from portal.api.common.idempotent import KEY, create_with_secret
-from portal.api.common.pages import PageQuery, page, page_of, read_query
+from portal.api.common.pages import PageQuery, page, page_of
 from portal.api.common.views import AdminApi
 from portal.api.people.me import TokenList, TokenOut
 from portal.clock import database_now
@@ -98,10 +98,12 @@ def _user(request: ApiRequest, user_id: int) -> User:
 
 
 class UsersApi(AdminApi):
-    @extend_schema(operation_id="users_list", parameters=[UserQuery], responses=UserPage)
+    query = {"get": UserQuery}
+
+    @extend_schema(operation_id="users_list", responses=UserPage)
     def get(self, request: ApiRequest) -> Response:
         """Everyone, newest first."""
-        query = read_query(UserQuery, request.query_params)
+        query = self.parameters
         rows = visible_users(request.user).filter(username__icontains=query.pop("username", ""))
         return Response(page(rows, UserOut().to_representation, **query))
 

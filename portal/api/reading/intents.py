@@ -12,11 +12,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts import time_zones
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer, StrictText
+from portal.api.common.views import StrictView
 from portal.clock import database_now
 from portal.intents.core.combine import shown
 from portal.intents.core.types import INFERRED, MAX_CHARACTERS, STATED, Question
@@ -80,7 +80,7 @@ class IntentOut(serializers.Serializer[Any]):
         return {"fields": serializers.DictField(child=IntentFieldOut()), **super().get_fields()}
 
 
-class IntentsApi(APIView):
+class IntentsApi(StrictView):
     @extend_schema(operation_id="intents_create", request=IntentIn, responses=IntentOut)
     def post(self, request: ApiRequest) -> Response:
         """Read a sentence into the values of a job.

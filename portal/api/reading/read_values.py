@@ -7,10 +7,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.pages import list_of
+from portal.api.common.views import StrictView
 from scheduler.models import ReadValueCount
 from scheduler.selectors.analysis.readings import read_value_counts
 
@@ -28,7 +28,7 @@ class ReadValueCountOut(serializers.ModelSerializer[ReadValueCount]):
         return {"field": serializers.CharField(), **super().get_fields()}
 
 
-class ReadValuesApi(APIView):
+class ReadValuesApi(StrictView):
     @extend_schema(operation_id="read_values_list", responses=list_of(ReadValueCountOut))
     def get(self, request: ApiRequest) -> Response:
         """The fate of values that sentences and scripts filled, by field."""

@@ -12,7 +12,6 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from knowledge.reading.manifest import ScriptManifest, UnreadableUpload, from_upload
 from knowledge.reading.reading_json import as_json
@@ -20,6 +19,7 @@ from knowledge.reading.recipe_values import taken
 from knowledge.script_readings.trees import KeptReading, kept_reading, read_upload, reader_server
 from portal.accounts.models import User
 from portal.accounts.requests import ApiRequest
+from portal.api.common.views import StrictView
 from portal.clock import database_now
 from portal.limits.bodies import SCRIPTS, takes_files
 from scheduler import hints
@@ -43,7 +43,7 @@ class ScriptIn(serializers.Serializer[Any]):
 
 
 @takes_files(SCRIPTS)
-class ScriptImportsApi(APIView):
+class ScriptImportsApi(StrictView):
     """Read a training script."""
 
     parser_classes = (MultiPartParser,)
@@ -68,7 +68,7 @@ class ScriptImportsApi(APIView):
         return Response(_shown(request.user, kept))
 
 
-class ScriptImportApi(APIView):
+class ScriptImportApi(StrictView):
     """A reading that is kept."""
 
     @extend_schema(responses={200: dict[str, Any]})

@@ -17,10 +17,14 @@ from scheduler.states import LIVE, STOPPABLE
 NAMED = 3  # nodes that a reason names
 
 
+def all_windows() -> QuerySet[MaintenanceWindow]:
+    """All windows with their nodes, in the order in which they begin."""
+    return MaintenanceWindow.objects.select_related("team", "author").prefetch_related("nodes")
+
+
 def windows_until_now(now: datetime) -> QuerySet[MaintenanceWindow]:
-    """The windows that have not ended, in the order in which they begin."""
-    rows = MaintenanceWindow.objects.filter(ends_at__gt=now).select_related("team", "author")
-    return rows.prefetch_related("nodes")
+    """The windows that have not ended."""
+    return all_windows().filter(ends_at__gt=now)
 
 
 def known_teams(user: User) -> frozenset[int]:

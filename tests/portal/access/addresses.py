@@ -27,6 +27,8 @@ GAPS: dict[str, str] = {
     "execution_id": "{execution}",
     "simulation_id": "{simulation}", "number": "{predictor}", "path": "{output}",
 }  # fmt: skip
+# In addresses of the API numbers come after what names their kind.
+PREFIXED = {"window_id": "win"}
 WORDS: dict[tuple[str, str], Iterable[str]] = {
     ("jobs/", "verb"): (*job.VERBS, *job.FORMS), ("jobs/", "tab"): TABS, ("jobs/", "chart"): STEP_CHARTS,
     ("users/", "verb"): people.VERBS, ("teams/<int:team_id>/<", "verb"): teams.VERBS,
@@ -66,7 +68,8 @@ def _fillings(route: str, name: str) -> Sequence[str]:
     for (prefix, gap), words in WORDS.items():
         if gap == name and route.startswith(prefix):
             return list(words)
-    return [GAPS[name]]
+    prefix = f"{PREFIXED[name]}-" if route.startswith("api/") and name in PREFIXED else ""
+    return [prefix + GAPS[name]]
 
 
 def all_addresses() -> list[str]:

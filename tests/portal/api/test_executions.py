@@ -98,7 +98,9 @@ def test_executions_of_others_are_nobodys_business(
         answer = asker.get("/api/executions/")
         seen[name] = (answer.json()["total"], attempt in answer.content.decode())
         key = Execution.objects.get(source="own").pk  # the newest
-        there, nowhere = (asker.get("/api/executions/", {"after": one}).json() for one in (key, key + 1))
+        there, nowhere = (
+            asker.get("/api/executions/", {"after": f"exec-{one}"}).json() for one in (key, key + 1)
+        )
         assert (there == nowhere) is (name == "stranger")
     assert seen == {"owner": (3, True), "stranger": (2, False), "admin": (3, True)}
 

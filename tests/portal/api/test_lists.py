@@ -8,8 +8,11 @@ from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 from rest_framework.test import APIClient
 
+from portal.api.common.ids import PREFIXES
+
 ID = "0193c2a7e4b1" * 2
-KEYS = [*(f"{kind}-{ID}" for kind in ("ftjob", "file", "node", "sim", "cal")), "7"]  # none has a row
+KEYS = [*(f"{kind}-{ID}" for kind in ("ftjob", "file", "node", "sim", "cal"))]
+KEYS += [f"{prefix}7" for prefix in PREFIXES.values()]  # none has a row
 
 
 def lists() -> list[str]:
@@ -24,7 +27,8 @@ def lists() -> list[str]:
 
 
 def test_a_cursor_needs_no_row_but_is_an_id_of_its_list(admin_api: APIClient) -> None:
-    odd = ("0x7", "７", "-7", "", "ftjob-", KEYS[0].upper(), f"{KEYS[0]}0", str(2**63), "9" * 64)
+    odd = ["0x7", "７", "-7", "7", "", "ftjob-", KEYS[0].upper(), f"{KEYS[0]}0", "9" * 64]
+    odd += [f"{prefix}{digits}" for prefix in PREFIXES.values() for digits in ("", "07", "７", "-7", 2**63)]
     found = lists()
     assert len(found) > 8
     for path in found:

@@ -55,11 +55,55 @@ def test_a_window_is_added_read_by_all_and_removed(
     made = window(note="new fans")
     assert made.status_code == 201
     [row] = api.get("/api/windows/").json()["data"]
-    assert (row["nodes"], row["team"], row["note"]) == ([node.pk], "", "new fans")
-    assert admin_api.delete(f"/api/windows/{row['id']}/").status_code == 204
+    assert (row["nodes"], row["team"], row["note"]) == ([node.pk], None, "new fans")
+    path = f"/api/windows/{row['id']}/"
+    assert (made["Location"], set(row["actor"])) == (path, {"id", "name"})
+    assert api.get(path).json() == row
+    assert admin_api.delete(path).status_code == 204
     assert api.get("/api/windows/").json()["data"] == []
+    assert api.get(path).status_code == 404
     actions = set(AuditEntry.objects.values_list("action", flat=True))
     assert {"window added", "window removed"} <= actions
+
+
+def test_a_window_is_changed_in_what_is_sent(
+    admin_api: APIClient, api: APIClient, window: Callable[..., Any], person: User
+) -> None:
+    team = Team.objects.create(name="Vision")
+    first, other = (window(*when).json() for when in ((1, 3), (4, 6)))
+    path = f"/api/windows/{first['id']}/"
+    change = lambda body: admin_api.patch(path, body, format="json")  # noqa: E731
+    for named in (f"team-{team.pk}", "Vision"):
+        changed = change({"team": named, "note": "demo"}).json()
+        assert changed == {
+            **first, "note": "demo", "reserved": True, "team": {"id": f"team-{team.pk}", "name": "Vision"},
+        }  # fmt: skip
+    assert AuditEntry.objects.filter(action="window changed").count() == 1, "once is enough"
+    stranger = api.get(path).json()
+    assert (stranger["team"], stranger["reserved"]) == (None, True)
+    overlapping = change({"ends_at": other["ends_at"]})
+    assert "another window then" in overlapping.json()["error"]["fields"]["begins_at"]
+    for body, field in (({"team": "Nobody"}, "team"), ({"ends_at": hours(0.5)}, "ends_at"), ({"x": 1}, "x")):
+        refused = change(body)
+        assert (refused.status_code, list(refused.json()["error"]["fields"])) == (400, [field])
+    assert change({}).json() == changed
+    assert change({"team": None}).json()["team"] is None
+
+
+def test_windows_come_in_the_order_of_their_beginnings(api: APIClient, window: Callable[..., Any]) -> None:
+    ids = [window(*when).json()["id"] for when in ((4, 6), (1, 3), (7, 9))]
+    for order, places in (("begins_at", [1, 0, 2]), ("-begins_at", [2, 0, 1])):
+        seen, after = list[str](), {}
+        while True:
+            page = api.get("/api/windows/", {"order": order, "limit": 1, **after}).json()
+            seen += [row["id"] for row in page["data"]]
+            if not page["has_more"]:
+                break
+            after = {"after": page["next"]}
+        assert seen == [ids[place] for place in places]
+        other = api.get("/api/windows/", {"order": "ends_at", **after})
+        assert (other.status_code, list(other.json()["error"]["fields"])) == (400, ["after"])
+    assert api.get("/api/windows/?order=note").status_code == 400
 
 
 @pytest.mark.parametrize(
@@ -70,7 +114,7 @@ def test_a_window_is_added_read_by_all_and_removed(
         ({"ends": 24 * 400}, "ends_at", "within a year"),
         ({"nodes": []}, "nodes", "at least one node"),
         ({"nodes": ["node-none"]}, "nodes", "There is no node node-none"),
-        ({"team": "Nobody"}, "team", "There is no team Nobody"),
+        ({"team": "Nobody"}, "team", "neither the id nor the name of a team"),
         ({"note": "x" * 301}, "note", "300"),
         ({"begins_at": "tomorrow"}, "begins_at", "format"),
         ({"begins_at": "2027-01-01T10:00"}, "begins_at", "time zone"),

@@ -7,9 +7,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
+from portal.api.common.views import StrictView
 from portal.clock import database_now
 from scheduler.selectors.cluster.job_changes import OfferedChange, changes_of
 from scheduler.selectors.jobs import get_job
@@ -48,7 +48,7 @@ class ChangesOut(serializers.Serializer[Any]):
     trouble = serializers.CharField(help_text="Why none could be looked for; empty: they were.")
 
 
-class ChangesApi(APIView):
+class ChangesApi(StrictView):
     @extend_schema(operation_id="jobs_changes", responses=ChangesOut)
     def get(self, request: ApiRequest, job_id: str) -> Response:
         """The changes that would let a waiting job start sooner, best first.

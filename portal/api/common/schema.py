@@ -1,0 +1,156 @@
+"""How the API describes itself: parameters, errors and ids, read from the views.
+
+Parts of drf-spectacular, which makes the OpenAPI document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from drf_spectacular.extensions import (
+    OpenApiAuthenticationExtension,
+    OpenApiSerializerExtension,
+    OpenApiSerializerFieldExtension,
+)
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import build_parameter_type
+from rest_framework.permissions import AllowAny
+
+from portal.accounts.permissions import AdminOnly
+from portal.api.common.idempotent import KEY
+from portal.api.common.ids import LONGEST_NAME
+from portal.api.common.pages import NoQuery
+from portal.api.common.viewsets import Resource
+
+ERRORS = {
+    400: "A field or query parameter is wrong or unknown; `fields` names it.",
+    401: "No token, or one that is unknown, expired or revoked.",
+    403: "The scope of the token, or the role of its person, is too small.",
+    404: "There is no such object, or it is not yours.",
+    409: "It is in another state, or someone else changed it; read it again.",
+    413: "The body is too large.",
+    415: "The body is of another type.",
+    422: "The Idempotency-Key came with another body before.",
+    429: "Too many requests; `Retry-After` says how long to wait.",
+    503: "The portal is busy or its database is away; `Retry-After`.",
+}
+WRITES = ("POST", "PUT", "PATCH", "DELETE")
+
+
+class ApiSchema(AutoSchema):
+    """An operation as its view declares it."""
+
+    view: Any
+    method: str
+
+    def get_operation_id(self) -> str:
+        if isinstance(self.view, Resource):
+            return f"{self.view.basename}_{self.view.action}"
+        return super().get_operation_id()
+
+    def get_description(self) -> str:  # type: ignore[override]  # as drf-spectacular has it
+        """What the docstring says, its lines joined to paragraphs."""
+        paragraphs = (super().get_description() or "").split("\n\n")
+        return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+    def get_summary(self) -> str:
+        """The first sentence of the description."""
+        first = self.get_description().split("\n\n")[0]
+        return first.split(". ")[0].rstrip(".")
+
+    def get_request_serializer(self) -> Any:
+        if isinstance(self.view, Resource):
+            return self.view.takes.get(self.view.action)
+        return super().get_request_serializer()
+
+    def get_response_serializers(self) -> Any:
+        if isinstance(self.view, Resource) and self.view.action in self.view.tells:
+            return self.view.tells[self.view.action]
+        return super().get_response_serializers()
+
+    def get_paginated_name(self, serializer_name: str) -> str:
+        return f"{serializer_name}Page"
+
+    def _process_override_parameters(self, direction: str = "request") -> Any:
+        """Parameters of the view's own tables, beside those of decorators."""
+        known = self.get_override_parameters
+        more = list(self._declared())
+        self.get_override_parameters = lambda: [*more, *known()]  # type: ignore[method-assign]
+        try:
+            return super()._process_override_parameters(direction)  # type: ignore[no-untyped-call]
+        finally:
+            del self.get_override_parameters
+
+    def _declared(self) -> Iterator[Any]:
+        asked = self.view.action if isinstance(self.view, Resource) else self.method.lower()
+        query_class = getattr(self.view, "query_class", lambda _: NoQuery)(asked)
+        if query_class is not NoQuery:
+            yield query_class
+        if isinstance(self.view, Resource) and self._is_create_operation():
+            yield KEY
+
+    def _resolve_path_parameters(self, variables: list[str]) -> list[Any]:
+        """All ids and names in addresses are texts."""
+        return [
+            build_parameter_type(name=name, location="path", schema={"type": "string"}) for name in variables
+        ]
+
+    def _get_response_bodies(self, direction: Any = "response") -> Any:
+        answers = super()._get_response_bodies(direction)
+        schema = {"$ref": "#/components/schemas/Error"}
+        for status in self._errors():
+            content = {"application/json": {"schema": schema}}
+            answers.setdefault(str(status), {"description": ERRORS[status], "content": content})
+        return answers
+
+    def _errors(self) -> Iterator[int]:
+        permissions = self.view.get_permissions()
+        writes = self.method in WRITES
+        yield 400
+        if not any(isinstance(one, AllowAny) for one in permissions):
+            yield 401
+            if writes or any(isinstance(one, AdminOnly) for one in permissions):
+                yield 403
+        if "{" in self.path:
+            yield 404
+        if writes:
+            yield 409
+        if self.method in WRITES[:3]:
+            yield from (413, 415)
+        if KEY in [*self.get_override_parameters(), *self._declared()]:
+            yield 422
+        yield from (429, 503)
+
+
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "portal.accounts.authentication.BearerAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "description": "A token: `Bearer ft-…`."}
+
+
+class StrictSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """Tells generated clients what `StrictSerializer` does with unknown fields."""
+
+    target_class = "portal.api.common.fields.StrictSerializer"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        schema: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        return {**schema, "additionalProperties": False}
+
+
+class RowSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    target_class = "portal.api.common.ids.RowField"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> Any:
+        return {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}
+
+
+class IdSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    target_class = "portal.api.common.ids.IdField"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> Any:
+        return {"type": "string"}
