@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
+from portal.api.people.device import DeviceAuthorizationApi, OAuthTokenApi
 from portal.ops.beat import beatz
 from portal.ops.health import MetricsView, healthz, readyz
 
@@ -15,6 +16,8 @@ urlpatterns = [
     path("metrics", MetricsView.as_view()),
     path("admin/", admin.site.urls),
     path("api/", include("portal.api.urls")),
+    path("oauth/device-authorization/", DeviceAuthorizationApi.as_view()),
+    path("oauth/token/", OAuthTokenApi.as_view()),
     path("agent/v1/", include("portal.nodes.urls")),
     path("", include("portal.web.urls")),
 ]

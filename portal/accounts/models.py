@@ -161,6 +161,43 @@ class ApiToken(models.Model):
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
+class DeviceGrant(models.Model):
+    """A program's question for a token, which a person answers (RFC 8628).
+
+    `digest`: of the code that the program asks with; only the program has it. `user_code`: what the person
+    types. `program`, `name`: as the program calls itself, and the token that it asks for. `owner`: who
+    confirmed or denied; `scope` and what follows are then as they chose. `collected_at`: the token was handed
+    out.
+    """
+
+    digest = models.CharField(max_length=64, unique=True)
+    user_code = models.CharField(max_length=8, unique=True)
+    program = models.CharField(max_length=40)
+    name = models.CharField(max_length=100)
+    scope = models.CharField(max_length=10, choices=Scope.choices)
+    address = models.CharField(max_length=64, blank=True)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+    interval_s = models.PositiveSmallIntegerField()
+    polled_at = models.DateTimeField(null=True)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="+")
+    confirmed_at = models.DateTimeField(null=True)
+    denied_at = models.DateTimeField(null=True)
+    team = models.ForeignKey(Team, models.CASCADE, null=True, related_name="+")
+    token_expires_at = models.DateTimeField(null=True)
+    collected_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.program} from {self.address}"
+
+    def is_open_at(self, now: datetime) -> bool:
+        """May a person still answer?"""
+        return self.confirmed_at is None and self.denied_at is None and now < self.expires_at
+
+
 class AuditEntry(models.Model):
     """The audit record: actor, act and object. Rows are added and never changed."""
 

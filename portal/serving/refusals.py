@@ -10,7 +10,7 @@ import json
 from http import HTTPStatus
 
 # Paths whose answers are JSON, errors included.
-PROGRAM_PATHS = ("/api/", "/v1/", "/agent/")
+PROGRAM_PATHS = ("/api/", "/v1/", "/oauth/", "/agent/")
 
 # status -> (code, what is wrong, what to do)
 TEXTS = {

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
 from django import forms
 from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.validators import UnicodeUsernameValidator
 
-from portal.accounts.models import Role, Scope
+from portal.accounts.models import Role
 from portal.accounts.people import Profile
 from portal.web.common.form_base import FilterForm, NameField, SearchField, StyledForm
 from portal.web.common.number_fields import WholeNumberField
 from portal.web.common.time_fields import ZoneField
 
 MEMBER_ROLES = [(Role.MEMBER.value, "member"), (Role.LEAD.value, "lead")]
-LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "no expiry")]
-SCOPES = {
-    Scope.READ: "read: view only",
-    Scope.WRITE: "write: submit and manage jobs",
-    Scope.ADMIN: "admin: nodes and settings as well",
-}
 
 
 class ProfileForm(StyledForm):
@@ -80,19 +72,6 @@ class MemberForm(StyledForm):
 class RoleForm(StyledForm):
     role = forms.ChoiceField(choices=MEMBER_ROLES)
     seen = forms.ChoiceField(choices=MEMBER_ROLES)
-
-
-class TokenForm(StyledForm):
-    prefix_id = "token"
-    name = NameField(max_length=100, help_text="What the token is for.")
-    scope = forms.ChoiceField(choices=[(s.value, text) for s, text in SCOPES.items()], initial=Scope.WRITE)
-    days = forms.TypedChoiceField(
-        choices=LIFETIMES, coerce=int, empty_value=None, required=False, initial="90", label="Valid for"
-    )
-
-    def expires_at(self, now: datetime) -> datetime | None:
-        days = self.cleaned_data["days"]
-        return now + timedelta(days=days) if days else None
 
 
 class PreferencesForm(StyledForm):

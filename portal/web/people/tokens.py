@@ -13,14 +13,15 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from portal.accounts.models import Scope, User
+from portal.accounts.models import User
 from portal.accounts.people import note_own_password
 from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import own_tokens
 from portal.accounts.services import create_token, revoke_token
 from portal.clock import database_now
 from portal.web.people.client import NAME
-from portal.web.people.forms import OwnPasswordForm, TokenForm
+from portal.web.people.forms import OwnPasswordForm
+from portal.web.people.token_forms import TokenForm
 from scheduler.services.lockouts import revoke_all
 
 PAGE = 25
@@ -49,16 +50,10 @@ class OwnPassword(PasswordChangeView):
 @login_required
 @require_http_methods(["GET", "POST"])
 def token_list(request: PageRequest) -> HttpResponse:
-    form = TokenForm(request.POST or None)
+    form = TokenForm(request.POST or None, owner=request.user)
     if request.method == "POST" and form.is_valid():
         now = database_now()
-        token, plain = create_token(
-            owner=request.user,
-            name=form.cleaned_data["name"],
-            scope=Scope(form.cleaned_data["scope"]),
-            expires_at=form.expires_at(now),
-            now=now,
-        )
+        token, plain = create_token(owner=request.user, now=now, **form.bounds(now))
         return render(request, "people/token.html", {"token": token, "plain": plain}, status=201)
     page = Paginator(own_tokens(request.user), PAGE).get_page(request.GET.get("page"))
     client = request.build_absolute_uri(reverse("client-wheel", args=[NAME]))

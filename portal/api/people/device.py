@@ -1,0 +1,98 @@
+"""Sign-in for programs (RFC 8628): a program asks for a code, then for its token.
+
+Requests are forms and errors have OAuth's form, `{"error", "error_description"}`, as its clients expect.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.db import transaction
+from django.http import QueryDict
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema
+from oauthlib.oauth2 import OAuth2Error
+from oauthlib.oauth2.rfc6749.errors import AccessDeniedError, InvalidRequestError
+from rest_framework.parsers import FormParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts.device.grants import ask
+from portal.accounts.device.protocol import device_endpoint, token_endpoint
+from portal.accounts.errors import AccountError
+from portal.accounts.models import Scope
+from portal.api.common.throttles import AnonThrottle
+from portal.clock import database_now
+from trainer.written import clean_name
+
+LONGEST_NAME = 100
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+class FormRequest(Request):
+    """A request whose body is a form."""
+
+    data: QueryDict
+
+
+class OAuthApi(APIView):
+    """For everybody: nobody has signed in there."""
+
+    authentication_classes: list[Any] = []
+    permission_classes: list[Any] = []
+    parser_classes = [FormParser]
+    throttle_classes = [AnonThrottle]
+
+
+@extend_schema(exclude=True)
+class DeviceAuthorizationApi(OAuthApi):
+    def post(self, request: FormRequest) -> Response:
+        """A code for a person, and another one to fetch the token with (RFC 8628, 3.1)."""
+        page = request.build_absolute_uri(reverse("device"))
+        asked = device_endpoint(page).create_device_authorization_response
+        try:
+            program, name = str(request.data.get("client_id", "")), _name(request)
+            headers, told, status = asked(request.get_full_path(), "POST", request.data.urlencode(), FORM)
+        except OAuth2Error as refused:
+            return Response(dict(refused.twotuples), refused.status_code, headers=dict(refused.headers))
+        scopes = told.pop("scope").split()
+        ask(
+            device_code=told["device_code"],
+            user_code=told["user_code"],
+            program=program,
+            name=name or program,
+            scope=max(map(Scope, scopes), key=list(Scope).index),
+            address=str(request.META.get("REMOTE_ADDR", "")),
+            now=database_now(),
+        )
+        return Response(told, status, headers=headers)
+
+
+@extend_schema(exclude=True)
+class OAuthTokenApi(OAuthApi):
+    def post(self, request: FormRequest) -> Response:
+        """The token, once a person has confirmed the program; once alone (RFC 8628, 3.4)."""
+        try:
+            with transaction.atomic():
+                headers, body, status = token_endpoint.create_token_response(
+                    request.get_full_path(), "POST", request.data.urlencode(), FORM
+                )
+        except AccountError as refused:  # the person has left the team, or the portal, since
+            denied = AccessDeniedError(str(refused))
+            return Response(dict(denied.twotuples), denied.status_code)
+        except OAuth2Error as refused:
+            return Response(dict(refused.twotuples), refused.status_code, headers=dict(refused.headers))
+        return Response(json.loads(body), status, headers=headers)
+
+
+def _name(request: FormRequest) -> str:
+    """What the program would call the token. Raises OAuth2Error."""
+    try:
+        name = clean_name(request.data.get("name", ""))
+    except ValueError as wrong:
+        raise InvalidRequestError(f"name: {wrong}") from wrong
+    if len(name) > LONGEST_NAME:
+        raise InvalidRequestError(f"name: at most {LONGEST_NAME} characters")
+    return name
