@@ -50,6 +50,7 @@ def main() -> int:
 
     django.setup()
     logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
     from tests.chaos.run import run  # needs the settings
 
     try:

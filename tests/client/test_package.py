@@ -25,6 +25,7 @@ from portal.clock import database_now
 from tests.harness import world
 from trainer import __version__ as release
 
+NEEDS = ["click", "httpx2", "pyyaml", "keyring"]  # the last one is optional
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -38,7 +39,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A new environment without a network; the client's only dependency is there already."""
+    """A new environment without a network; what the client needs is there already."""
     venv.create(tmp_path / "env", with_pip=False, symlinks=True)
     libraries = next((tmp_path / "env" / "lib").glob("python*")) / "site-packages"
     (libraries / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
@@ -62,7 +63,9 @@ def test_one_command_builds_both_wheels_of_this_release(built: Path) -> None:
 
 def test_the_wheel_holds_the_client_its_licence_and_nothing_of_the_portal(built: Path) -> None:
     apart = f"foretune-{release}.dist-info/"
-    with zipfile.ZipFile(next(built.glob("foretune-*.whl"))) as opened:
+    wheel = next(built.glob("foretune-*.whl"))
+    assert wheel.stat().st_size < 300_000
+    with zipfile.ZipFile(wheel) as opened:
         packed = {name: opened.read(name) for name in opened.namelist()}
     ours = {name: text for name, text in packed.items() if not name.startswith(apart)}
     sources = [path for path in (ROOT / "client" / "foretune").rglob("*") if path.suffix in (".py", ".typed")]
@@ -70,14 +73,14 @@ def test_the_wheel_holds_the_client_its_licence_and_nothing_of_the_portal(built:
     assert packed[f"{apart}licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes()
     metadata = Parser().parsestr(packed[f"{apart}METADATA"].decode())
     assert (metadata["Name"], metadata["Version"]) == ("foretune", release)
-    assert [re.split("[<>=]", need)[0] for need in metadata.get_all("Requires-Dist")] == ["httpx"]
+    assert [re.split("[<>=]", need)[0] for need in metadata.get_all("Requires-Dist")] == NEEDS
 
 
 def test_both_wheels_live_in_one_environment_and_start(built: Path, machine: Path) -> None:
     programs = installed(machine, *map(str, built.glob("*.whl")))
     for program in ("foretune", "foretune-node"):
         said = subprocess.run([programs / program, "--help"], cwd=machine, capture_output=True, text=True)
-        assert f"usage: {program}" in said.stdout
+        assert f"usage: {program}" in said.stdout.lower()
     said = subprocess.run([programs / "foretune", "version"], cwd=machine, capture_output=True, text=True)
     assert said.stdout == f"foretune {release}\n"
 
@@ -97,7 +100,7 @@ def test_the_line_of_the_page_installs_a_client_that_asks_this_portal(
     foretune = installed(machine, *shlex.split(line)[2:]) / "foretune"
 
     def ask(*arguments: str, token: str = token) -> subprocess.CompletedProcess[str]:
-        env = {"FORETUNE_URL": live_server.url, "FORETUNE_TOKEN": token}
+        env = {"FORETUNE_URL": live_server.url, "FORETUNE_TOKEN": token, "HOME": str(machine)}
         done = subprocess.run([foretune, *arguments], cwd=machine, env=env, capture_output=True, text=True)
         assert token not in done.stdout + done.stderr or not token
         return done
@@ -105,13 +108,11 @@ def test_the_line_of_the_page_installs_a_client_that_asks_this_portal(
     assert json.loads(ask("api", "GET", "me/").stdout)["username"] == person.username
     assert json.loads(ask("api", "get", "/api/jobs/", "-q", "limit=2").stdout)["data"] == []
     for arguments, code, said in (
-        (("api", "GET", "jobs/ftjob-none/"), 4, "404"),
-        (("api", "POST", "jobs/", "-d", "{}"), 1, "model"),
+        (("api", "GET", "jobs/ftjob-none/"), 4, "There is no job"),
+        (("api", "POST", "jobs/", "-d", "{}"), 2, "model"),
         (("api", "POST", "jobs/", "-d", "{"), 2, "not valid JSON"),
         (("api", "POST", "jobs/", "-d", "@nowhere.json"), 2, "nowhere.json"),
         (("api", "GET", "jobs/", "-q", "limit"), 2, "NAME=VALUE"),
-        (("api", "GET", "jobs/", "--url", "portal.example"), 2, "https://"),
-        (("api", "GET", "jobs/", "--url", "http://127.0.0.1:9"), 5, "out of reach"),
     ):
         done = ask(*arguments)
         assert (done.returncode, done.stdout) == (code, ""), done.stderr

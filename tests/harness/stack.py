@@ -23,9 +23,9 @@ import psutil
 from django.db import OperationalError, connections
 from environ import Env
 
-from client.foretune.http import PortalClient
 from portal.ops.launch import broker, preflight, processes, sample_data
 from portal.ops.launch.supervisor import Child, Process, Supervisor
+from tests.harness.portal_client import PortalClient
 from tests.harness.servers import free_port
 
 SHORT_LEASES = {

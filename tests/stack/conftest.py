@@ -46,6 +46,7 @@ def pytest_runtest_makereport(item: pytest.Item):  # type: ignore[no-untyped-def
 def _quiet_client() -> None:
     """Hundreds of lines of polling would hide what matters in a failure."""
     logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
 
 
 @pytest.fixture(scope="session")

@@ -22,11 +22,12 @@ from django.db import connections
 from environ import Env
 from psycopg import errors
 
-from client.foretune.http import PortalClient
+from client.foretune import Unreachable
 from portal.configuration.database import database
 from portal.ops.launch.processes import worker
 from scheduler.models import Attempt, Job
 from tests.harness.invariants import assert_all_hold
+from tests.harness.portal_client import PortalClient
 from tests.harness.servers import Postgres, Redis
 from tests.harness.stack import Stack, with_one_node
 from tests.stack.jobs import caught_with_a_checkpoint, ended, outcomes
@@ -101,7 +102,7 @@ def test_jobs_from_two_web_servers_all_end_well_though_one_of_them_dies(
     production.start_agent("beta")
     ids = [submit(client, production, f"job-{n}") for n, client in enumerate((production.client, second_web))]
     production.kill("web-2")
-    with pytest.raises(httpx.TransportError):
+    with pytest.raises(Unreachable):
         submit(second_web, production, "job-2")
     # Job 1 is known to every client; job 2 is tried once more; job 3 is new.
     ids += [submit(production.client, production, f"job-{n}") for n in (1, 2, 3)]

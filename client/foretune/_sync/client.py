@@ -1,0 +1,115 @@
+# Made from _async/ by client/sync_half.py.
+"""A portal, as programs use it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import httpx2
+
+from .. import _http, _settings
+from .._errors import ForetuneError, NotFound
+from .._models import Me, Plan, Record
+from .files import Files, id_of
+from .jobs import Jobs
+from .transport import Transport
+
+
+class Client:
+    """One person's access to a portal.
+
+    url, token: without them those of FORETUNE_URL and FORETUNE_TOKEN, else those of the profile (of
+    FORETUNE_PROFILE, or the one in use), which `foretune login` makes.
+    tries: of each request that does no harm twice.
+
+    Raises NotConfigured if address or token are missing or the address is none.
+    """
+
+    def __init__(
+        self,
+        url: str = "",
+        token: str = "",
+        *,
+        profile: str = "",
+        tries: int = _http.TRIES,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        access = _settings.access(url, token, profile)
+        self.transport = Transport(access.url, access.token, tries=tries, transport=transport)
+        self.files = Files(self.transport)
+        self.jobs = Jobs(self.transport)
+        self.arrays = Collection(self.transport, "arrays")
+        self.nodes = Collection(self.transport, "nodes")
+        self.models = Collection(self.transport, "models")
+        self.gpus = Collection(self.transport, "gpus")
+        self.teams = Collection(self.transport, "teams")
+        self.users = Collection(self.transport, "users")
+        self.tokens = Collection(self.transport, "tokens")
+        self.windows = Collection(self.transport, "windows")
+        self.markets = Collection(self.transport, "markets")
+        self.executions = Collection(self.transport, "executions")
+        self.predictors = Collection(self.transport, "predictors")
+
+    def __repr__(self) -> str:
+        return f"Client({self.transport.url!r}, token='***')"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.transport.close()
+
+    def request(self, method: str, path: str, **options: Any) -> Any:
+        """Any call of the REST API: the answer's JSON, None without one.
+
+        path: below /api/. options: `query`, `json`, `files`, `headers`, `key` (an Idempotency-Key).
+        """
+        return self.transport.json(method, path, **options)
+
+    def me(self) -> Me:
+        return Me.parse(self.transport.json("GET", "me/"))
+
+    def version(self) -> Record:
+        """The portal's release and features, and the least release of a client."""
+        return Record.parse(self.transport.json("GET", "version/"))
+
+    def recommend(self, model: str, training_file: object, **fields: Any) -> Plan:
+        """What the portal recommends for a job, and promises; nothing is submitted.
+
+        training_file: a File or its id. fields: what else is asked of the job, e.g. `goal`.
+        """
+        asked = {**fields, "model": model, "training_file": id_of(training_file)}
+        answer = self.transport.json("POST", "recommendations/", json=asked, harmless=True)
+        return Plan.parse(answer, fields=asked)
+
+
+class Collection:
+    """The objects of one kind, such as nodes."""
+
+    def __init__(self, transport: Transport, path: str) -> None:
+        self._transport, self._path = transport, path
+
+    def list(self, **filters: Any) -> Sequence[Record]:
+        """All of them that the filters let through."""
+        return [Record.parse(row) for row in self._transport.pages(f"{self._path}/", filters)]
+
+    def get(self, identity: str) -> Record:
+        return Record.parse(self._transport.json("GET", f"{self._path}/{identity}/"))
+
+    def find(self, name: str) -> Record:
+        """The one with this id or, if only one has it, this name. Raises NotFound and ForetuneError."""
+        rows = self.list()
+        for field in ("id", "name", "username"):
+            found = [row for row in rows if str(row.raw.get(field)) == name]
+            if len(found) == 1:
+                return found[0]
+            if found:
+                candidates = ", ".join(str(row.raw["id"]) for row in found)
+                raise ForetuneError(f"{len(found)} of {self._path} are called {name}: {candidates}.")
+        raise NotFound(
+            f"There is no {name} among the {self._path} that you see.", code="not_found", status=404
+        )

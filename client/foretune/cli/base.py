@@ -1,0 +1,130 @@
+"""What all commands share: options, the connection, and how answers are printed."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from .._sync.client import Client
+
+Function = Callable[..., Any]
+
+
+def command(
+    name: str, *, parent: click.Group | None = None, help_text: str | None = None
+) -> Callable[[Function], click.Command]:
+    """A command with the options that every one has."""
+
+    def made(function: Function) -> click.Command:
+        @functools.wraps(function)
+        def called(ctx: click.Context, as_json: bool, profile: str, no_color: bool, **given: Any) -> Any:
+            if no_color or os.environ.get("NO_COLOR"):
+                ctx.color = False
+            return function(Session(profile, as_json), **given)
+
+        own = called.__dict__.pop("__click_params__", [])
+        whole = click.command(name, help=help_text)(click.pass_context(called))
+        whole.params = [*reversed(own), *_common()]
+        if parent is not None:
+            parent.add_command(whole)
+        return whole
+
+    return made
+
+
+def _common() -> list[click.Parameter]:
+    return [
+        click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, with the API's own names."),
+        click.Option(["--profile"], default="", help="Whose portal and token (FORETUNE_PROFILE)."),
+        click.Option(["--no-color"], is_flag=True, help="No colours (NO_COLOR)."),
+    ]
+
+
+class Session:
+    """One call of a command: which portal it asks, and how it prints."""
+
+    def __init__(self, profile: str, as_json: bool) -> None:
+        self.profile, self.as_json = profile, as_json
+
+    @functools.cached_property
+    def client(self) -> Client:
+        from .._sync.client import Client
+
+        return Client(profile=self.profile)
+
+    def show(self, raw: Any, text: Callable[[], str]) -> None:
+        """One object: its JSON, or as people read it."""
+        click.echo(dumps(raw) if self.as_json else text())
+
+    def rows(
+        self, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Callable[[Any], str]], *, none: str
+    ) -> None:
+        """A list as a table.
+
+        columns: by heading, what is shown of a row; those that begin with `>` end on the right. none: what is
+        said where there are no rows.
+        """
+        from .._tables import table
+
+        if self.as_json:
+            return click.echo(dumps({"data": list(rows)}))
+        if not rows:
+            return click.echo(none, err=True)
+        headings = [heading.removeprefix(">") for heading in columns]
+        right = frozenset(number for number, heading in enumerate(columns) if heading.startswith(">"))
+        cells = [[show(row) for show in columns.values()] for row in rows]
+        return click.echo(table(cells, headings, width=width(), right=right))
+
+    def done(self, text: str, **told: Any) -> None:
+        """What was done: a sentence for people, JSON for programs."""
+        note(text)
+        if self.as_json:
+            click.echo(dumps(told))
+
+    def line(self, raw: Any) -> None:
+        """One line of JSON, of something that goes on."""
+        click.echo(json.dumps(raw, ensure_ascii=False))
+        sys.stdout.flush()
+
+
+def dumps(raw: Any) -> str:
+    return json.dumps(raw, indent=2, ensure_ascii=False)
+
+
+def width() -> int:
+    """Characters of a line; 0, no limit, where nobody reads a terminal and none is told."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
+        return shutil.get_terminal_size().columns
+    return 0
+
+
+def pairs(rows: Iterable[tuple[str, str]]) -> str:
+    """Names and values below each other, without those that are empty."""
+    shown = [(name, value) for name, value in rows if value]
+    wide = max((len(name) for name, _ in shown), default=0)
+    return "\n".join(f"{name:{wide}}  {value}" for name, value in shown)
+
+
+def note(text: str) -> None:
+    """For people, beside the data."""
+    click.echo(text, err=True)
+
+
+def on_terminal() -> bool:
+    """Can somebody be asked?"""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def named(value: Any) -> str:
+    """A team, person or text as one word."""
+    if isinstance(value, Mapping):
+        return str(value.get("name") or value.get("username") or value.get("id") or "")
+    return "" if value is None else str(value)
