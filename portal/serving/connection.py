@@ -18,6 +18,7 @@ from gunicorn.http.unreader import Unreader
 
 from portal.serving.outbox import Outbox
 from portal.serving.pace import TransferPace
+from portal.serving.parking import Turn
 from portal.serving.refusals import target_of
 
 HEAD_BYTES = 64_000
@@ -100,6 +101,7 @@ class HttpConnection:
         self.request: Any = None
         self.sock = Outbox(sock, lambda size: self.source.pace.moved(size, time.monotonic()))
         self.keep = False
+        self.turn: Turn | None = None  # of the request, from the first time that it is served
         self.idle_until: float | None = None  # set between two requests
 
     @property

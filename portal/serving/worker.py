@@ -10,7 +10,7 @@ import selectors
 import socket
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
@@ -21,6 +21,7 @@ from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
 from portal.serving.connection import HttpConnection, LengthMissing
 from portal.serving.pace import TransferPace
+from portal.serving.parking import ParkingLot, Signs, Turn, Wait, turn
 from portal.serving.queued import slow_s, waited_s
 from portal.serving.refusals import Heard, refusal
 
@@ -28,6 +29,12 @@ HEALTH = "/healthz"
 SWEEP_EVERY_S = 0.25
 LINGER_S = 2.0  # for a client to read a refusal while it still sends
 FILES_PER_CONNECTION = 3
+PARKED_SHARE = 0.4  # of all connections
+
+
+def no_signs(_: Collection[Any]) -> Mapping[Any, str]:
+    """For a server whose views wait for nothing."""
+    return {}
 
 
 class Worker(ThreadWorker):  # type: ignore[misc]
@@ -36,9 +43,10 @@ class Worker(ThreadWorker):  # type: ignore[misc]
     Ordinary requests, uploads and /healthz have threads of their own, and one route holds at most three
     quarters of the threads: its other requests wait without one, so that a crowd at a costly route leaves
     room for everybody else. Of too many connections, in all or of one address, the one is closed that has
-    waited for its client for longest.
+    waited for its client for longest. Requests that wait for a change are parked meanwhile (parking.py).
     """
 
+    signs_of: Signs = staticmethod(no_signs)  # the portal's options read the portal's rows
     route_of: Callable[[str], str] = str  # of a path; the portal's options give its routes
 
     @classmethod
@@ -58,6 +66,12 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         self.of_one_route = max(1, self.cfg.threads * 3 // 4)
         self.held: Counter[str] = Counter()  # ordinary threads, by route
         self.queued: defaultdict[str, deque[tuple[HttpConnection, float]]] = defaultdict(deque)
+        self.parked: set[HttpConnection] = set()
+        self.lot = ParkingLot(
+            most=int(self.worker_connections * PARKED_SHARE),
+            signs_of=lambda subjects: self.signs_of(subjects),
+            wake=lambda conn: self.method_queue.defer(self.wake, conn),
+        )
         self.uploads = ThreadPoolExecutor(self.cfg.threads, "upload")
         self.health = ThreadPoolExecutor(1, "health")
         super().init_process()
@@ -115,6 +129,8 @@ class Worker(ThreadWorker):  # type: ignore[misc]
 
     def drop(self, conn: HttpConnection) -> None:
         self.rest(conn)
+        if conn in self.parked:
+            self.unpark(conn)
         self.nr_conns -= 1
         self.connections[conn.address] -= 1
         if not self.connections[conn.address]:
@@ -182,12 +198,42 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         pool.submit(self.handle, conn, ready_at).add_done_callback(served)
 
     def finish_request(self, conn: HttpConnection, served: Future[bool]) -> None:
+        if conn.turn is not None and conn.turn.wait is not None:
+            self.park(conn, conn.turn.wait)
+            return
+        conn.turn = None
         conn.keep = not served.cancelled() and served.exception() is None and served.result()
         conn.source.pace = TransferPace(time.monotonic())
         if conn.sock:
             self.wait(conn, selectors.EVENT_WRITE, self.write)
         else:
             self.attempt(self.answered, conn)
+
+    def park(self, conn: HttpConnection, wait: Wait) -> None:
+        conn.sock.close()  # what was answered is no answer
+        self.parked.add(conn)
+        self.lot.watch(conn, wait)
+        self.poller.register(conn, selectors.EVENT_READ, partial(self.attempt, self.look_who_left))
+
+    def look_who_left(self, conn: HttpConnection) -> None:
+        if not conn.socket.recv(1, socket.MSG_PEEK):
+            self.drop(conn)
+        else:  # more is there already, for afterwards
+            self.poller.unregister(conn)
+
+    def unpark(self, conn: HttpConnection) -> None:
+        self.parked.discard(conn)
+        if conn.turn is not None and conn.turn.wait is not None:
+            self.lot.leave(conn, conn.turn.wait.asker)
+            conn.turn.wait = None
+        if conn.fileno() in self.poller.get_map():
+            self.poller.unregister(conn)
+
+    def wake(self, conn: HttpConnection) -> None:
+        """Serve a parked request again."""
+        if conn in self.parked:  # and not since, or for another reason
+            self.unpark(conn)
+            self.enqueue_req(conn)
 
     def write(self, conn: HttpConnection) -> None:
         if conn.sock.flush():
@@ -232,6 +278,11 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         if now < self.next_sweep and not force:
             return
         self.next_sweep = now + SWEEP_EVERY_S
+        self.lot.closed = not self.alive
+        for conn in list(self.parked):
+            wait = conn.turn.wait if conn.turn else None
+            if wait is None or wait.until <= now or not self.alive:
+                self.wake(conn)
         for conn in [conn for conn in self.waiting if force or conn.due() < now]:
             self.drop(conn)
 
@@ -252,7 +303,11 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         # Uploads queue for each other; they are long, and as welcome later.
         waited_s.set(0.0 if conn.source.streaming else time.monotonic() - ready_at)
         slow_s.set(0.0)
+        conn.turn = conn.turn or Turn(self.lot)
+        turn.set(conn.turn)
         keep = bool(super().handle(conn))
+        if conn.turn.wait is not None:
+            return keep
         try:
             conn.sock.flush()
         except OSError:

@@ -33,6 +33,10 @@ from scheduler.states import TERMINAL, JobState, StopFor, is_preempting, public_
 from trainer.protocol import Phase
 
 SHOWN_LOG = 16_000  # characters of a log's end
+GLANCE = (
+    *("version", "state", "stop_for", "first_started_at", "step", "total_steps", "loss"),
+    *("wait_code", "wait_text"),
+)
 DETAILS = ("options", "evidence", "notes", "chosen", "params", "binding", "fixed")
 
 
@@ -137,6 +141,18 @@ def with_forecasts(jobs: QuerySet[Job]) -> QuerySet[Job]:
     return jobs.annotate(shown_forecast=newest).select_related("shown_forecast")  # type: ignore[misc]  # a relation, too
 
 
+def glance_at(user: User, job_id: str) -> Job:
+    """The job's state and progress alone, in one query. Raises NotFound as `get_job` does."""
+    found = visible_jobs(user).filter(pk=job_id).only(*GLANCE).first()
+    if found is None:
+        raise _no_job(job_id)
+    return found
+
+
+def _no_job(job_id: str) -> NotFound:
+    return NotFound(f"There is no job {job_id}.")
+
+
 def get_job(user: User, job_id: str) -> Job:
     """The job with its attempts, claims and GPUs, in a constant number of queries.
 
@@ -155,7 +171,7 @@ def get_job(user: User, job_id: str) -> Job:
         .first()
     )
     if found is None:
-        raise NotFound(f"There is no job {job_id}.")
+        raise _no_job(job_id)
     return found
 
 

@@ -37,6 +37,11 @@ def test_two_values_are_enough_for_an_adapter_and_a_lesson(judged: Stack, tmp_pa
     question = judged.client.post(
         "recommendations/start/", {"model": "builtin/tiny-llama", "training_file": file}
     )
+    for _ in range(20):  # requests: each of them waits, so that few are enough
+        if judged.client.get(f"jobs/{job_id}/", wait_s=25, until="ended")["ended_at"]:
+            break
+    else:
+        raise AssertionError("twenty waits did not see the end")
     job = ended(judged, job_id)
     address = f"recommendations/start/{question['id']}/"
     until(lambda: judged.client.get(address)["stage"] == "answered", every_s=0.5, what="a start")

@@ -17,12 +17,24 @@ from portal.api.common.fields import StrictSerializer
 from portal.api.common.idempotent import KEY, create, created
 from portal.api.common.pages import page, page_of
 from portal.api.common.views import AdminApi, StrictView
-from portal.api.jobs.requests import CancelJobsIn, ChangeIn, JobIn, JobQuery, NoteIn, ReasonIn, with_objects
+from portal.api.common.waiting import News
+from portal.api.jobs.requests import (
+    CancelJobsIn,
+    ChangeIn,
+    JobIn,
+    JobQuery,
+    JobWaitQuery,
+    NoteIn,
+    ReasonIn,
+    with_objects,
+)
 from portal.api.jobs.resources import JobBrief, JobOut
+from portal.api.jobs.tags import names, seen_version, tag_of
 from portal.clock import database_now
 from scheduler.models import Job
-from scheduler.selectors.jobs import for_lists, get_job, visible_jobs
+from scheduler.selectors.jobs import for_lists, get_job, glance_at, visible_jobs
 from scheduler.selectors.public_states import STATE_CHOICES, in_public_state, shown_state
+from scheduler.selectors.signs import Aspect
 from scheduler.services.jobs.cancellations import cancel_jobs
 from scheduler.services.jobs.change import change_job
 from scheduler.services.jobs.priorities import hold_job, move_back, move_to_front, release_job
@@ -64,9 +76,28 @@ class JobsApi(StrictView):
 
 
 class JobApi(StrictView):
+    query = {"get": JobWaitQuery}
+
     @extend_schema(operation_id="jobs_retrieve", responses=JobOut)
     def get(self, request: ApiRequest, job_id: str) -> Response:
-        """One job: parameters and who chose them, promise, progress, attempts."""
+        """One job: parameters and who chose them, promise, progress, attempts.
+
+        Its `ETag` changes with its state, terms and progress. With `wait_s` the answer waits for that.
+        """
+        query = self.parameters
+        known, wait_s = request.headers.get("If-None-Match"), query.get("wait_s")
+        until = query.get("until", "change")
+        if known or wait_s:
+            aspect = Aspect.PROGRESS if until == "change" else Aspect.STATE
+            news = News(request, job_id, aspect, wait_s)
+            seen = glance_at(request.user, job_id)
+            tag = tag_of(seen)
+            is_known = bool(known and names(known, tag))
+            changed = news.arrived or bool(known and not is_known)
+            if not _is_due(seen, until, changed=changed) and (later := news.await_more()):
+                return later
+            if is_known:
+                return Response(status=304, headers={"ETag": tag})
         return _whole(request, job_id)
 
     @extend_schema(operation_id="jobs_partial_update", request=ChangeIn, responses=JobOut)
@@ -77,8 +108,17 @@ class JobApi(StrictView):
         administrators.
         """
         values = checked(ChangeIn, request)
-        change_job(job=get_job(request.user, job_id), actor=request.user, now=database_now(), **values)
+        job = get_job(request.user, job_id)
+        seen = seen_version(request, job)
+        values = values if seen is None else {"version": seen, **values}
+        change_job(job=job, actor=request.user, now=database_now(), **values)
         return _whole(request, job_id)
+
+
+def _is_due(job: Job, until: str, *, changed: bool) -> bool:
+    """Is there nothing to wait for any more?"""
+    ended = job.state in TERMINAL
+    return ended or {"started": job.first_started_at is not None, "ended": False, "change": changed}[until]
 
 
 def checked(serializer: type[StrictSerializer], request: ApiRequest) -> dict[str, Any]:
@@ -95,8 +135,9 @@ def token_name(request: ApiRequest) -> str:
 
 def _whole(request: ApiRequest, job_id: str) -> Response:
     """The job as it is now."""
-    job = JobOut(get_job(request.user, job_id), context={"now": database_now(), "user": request.user})
-    return Response(job.data)
+    job = get_job(request.user, job_id)
+    shown = JobOut(job, context={"now": database_now(), "user": request.user}).data
+    return Response(shown, headers={"ETag": tag_of(job)})
 
 
 def _verb(name: str, text: str, act: Callable[..., Job]) -> type[APIView]:
@@ -105,8 +146,7 @@ def _verb(name: str, text: str, act: Callable[..., Job]) -> type[APIView]:
     class VerbApi(StrictView):
         @extend_schema(operation_id=f"jobs_{name}", description=text, request=None, responses=JobOut)
         def post(self, request: ApiRequest, job_id: str) -> Response:
-            act(job=get_job(request.user, job_id), actor=request.user, now=database_now())
-            return _whole(request, job_id)
+            return _done(act, request, job_id)
 
     return VerbApi
 
@@ -115,8 +155,14 @@ def _with_words(
     words: type[StrictSerializer], act: Callable[..., Job], request: ApiRequest, job_id: str
 ) -> Response:
     """The answer of a verb with a note or a reason; `act` does it."""
-    values = checked(words, request)
-    act(job=get_job(request.user, job_id), actor=request.user, now=database_now(), **values)
+    return _done(act, request, job_id, **checked(words, request))
+
+
+def _done(act: Callable[..., Job], request: ApiRequest, job_id: str, **values: Any) -> Response:
+    """Do something to a job, unless it is not as `If-Match` says; the answer is the job."""
+    job = get_job(request.user, job_id)
+    seen_version(request, job)
+    act(job=job, actor=request.user, now=database_now(), **values)
     return _whole(request, job_id)
 
 
@@ -177,8 +223,7 @@ class ReleaseApi(AdminApi):
     @extend_schema(operation_id="jobs_release", request=None, responses=JobOut)
     def post(self, request: ApiRequest, job_id: str) -> Response:
         """Let a job start that was held (administrators)."""
-        release_job(job=get_job(request.user, job_id), actor=request.user, now=database_now())
-        return _whole(request, job_id)
+        return _done(release_job, request, job_id)
 
 
 class PreemptApi(AdminApi):
@@ -200,8 +245,7 @@ class FrontApi(AdminApi):
     @extend_schema(operation_id="jobs_front_end", request=None, responses={200: JobOut})
     def delete(self, request: ApiRequest, job_id: str) -> Response:
         """Give a job that was moved to the front its own place again (administrators)."""
-        move_back(job=get_job(request.user, job_id), actor=request.user, now=database_now())
-        return _whole(request, job_id)
+        return _done(move_back, request, job_id)
 
 
 PauseApi = _verb("pause", "Pause a job; a running one leaves a checkpoint.", pause_job)

@@ -16,13 +16,16 @@ from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer, WrittenNumber
 from portal.api.common.pages import list_of, page_of
 from portal.api.common.views import AnyAccept, StrictView
+from portal.api.common.waiting import News, WaitQuery
 from portal.api.jobs.curves import kept_rows
 from portal.api.jobs.resources import EventOut, MetricOut
 from portal.clock import database_now
 from portal.http.downloads import OCTETS, download
 from scheduler.models import Artifact, Metric
 from scheduler.selectors.jobs import artifact_file, artifacts, events, get_job, log_text, metrics
+from scheduler.selectors.signs import Aspect
 from scheduler.services.jobs.kept_checkpoints import delete_outputs
+from scheduler.states import TERMINAL
 from trainer.step_metrics import STEP_METRICS
 
 USUAL_METRICS, MAX_METRICS = 1000, 5000
@@ -33,7 +36,7 @@ class EventsQuery(StrictSerializer):
     after = WrittenNumber(min_value=0, default=0, help_text="Number of the last event seen.")
 
 
-class MetricsQuery(StrictSerializer):
+class MetricsQuery(WaitQuery):
     after = WrittenNumber(
         min_value=0,
         max_value=BigIntegerField.MAX_BIGINT,
@@ -54,10 +57,12 @@ class MetricsQuery(StrictSerializer):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if "points" in attrs and "limit" in attrs:
             raise ValidationError({"limit": ["says nothing beside points, which thin all rows"]})
+        if "points" in attrs and "wait_s" in attrs:
+            raise ValidationError({"wait_s": ["goes with after, for rows to come, not with points"]})
         return attrs
 
 
-class LogQuery(StrictSerializer):
+class LogQuery(WaitQuery):
     offset = WrittenNumber(min_value=0, default=0, max_value=2**53)
     limit = WrittenNumber(min_value=1, default=64_000, max_value=MAX_LOG_BYTES)
 
@@ -65,6 +70,7 @@ class LogQuery(StrictSerializer):
 class LogOut(serializers.Serializer[Any]):
     text = serializers.CharField()
     next_offset = serializers.IntegerField()
+    complete = serializers.BooleanField(help_text="The job has ended, and this was the rest of its log.")
 
 
 class ArtifactOut(serializers.ModelSerializer[Artifact]):
@@ -94,10 +100,13 @@ class MetricsApi(StrictView):
         """Progress by step: all lines that the training reported, oldest first.
 
         Go on with `after=NEXT`, and follow a running job with the `id` of the last row. A later attempt may
-        repeat steps. An evaluation is written into the row of its step.
+        repeat steps. An evaluation is written into the row of its step. With `wait_s` the answer waits for a
+        row, as long as the job has not ended.
         """
-        rows = metrics(get_job(request.user, job_id))
         query = self.parameters
+        news = News(request, job_id, Aspect.PROGRESS, query.get("wait_s"))
+        job = get_job(request.user, job_id)
+        rows = metrics(job)
         if attempt := query.get("attempt"):
             rows = rows.filter(attempt__fence=attempt)
         total = rows.count()
@@ -109,6 +118,8 @@ class MetricsApi(StrictView):
             limit = query.get("limit", USUAL_METRICS)
             found = list(rows[: limit + 1])
             more, found = len(found) > limit, found[:limit]
+        if not found and job.state not in TERMINAL and (later := news.await_more()):
+            return later
         following = str(found[-1].pk) if more else None
         shown = MetricOut(found, many=True).data
         return Response({"data": shown, "total": total, "has_more": more, "next": following})
@@ -127,11 +138,19 @@ class LogsApi(StrictView):
 
     @extend_schema(operation_id="jobs_logs", responses=LogOut)
     def get(self, request: ApiRequest, job_id: str) -> Response:
-        """A piece of the log; ask again from `next_offset` for what came since."""
-        job = get_job(request.user, job_id)
+        """A piece of the log; ask again from `next_offset` for what came since.
+
+        With `wait_s` the answer waits for more, as long as the job has not ended.
+        """
         query = self.parameters
+        news = News(request, job_id, Aspect.LOG, query.pop("wait_s", None))
+        job = get_job(request.user, job_id)
         text, next_offset = log_text(job, **query)
-        return Response({"text": text, "next_offset": next_offset})
+        ended = job.state in TERMINAL
+        if not text and not ended and (later := news.await_more()):
+            return later
+        complete = ended and len(text) < query["limit"]
+        return Response({"text": text, "next_offset": next_offset, "complete": complete})
 
 
 class ArtifactsApi(StrictView):

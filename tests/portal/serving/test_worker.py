@@ -114,6 +114,49 @@ def test_a_crowd_at_one_route_leaves_a_thread_for_others() -> None:
         server.process.wait()
 
 
+def test_requests_that_wait_for_news_hold_no_thread_and_are_woken_by_it() -> None:
+    """Twenty-eight of them, two threads, and one thread that reads for all."""
+    server = start("--worker-connections=70")  # of which 28 may wait
+    news = lambda of, wait_s=30: server.get(f"/news?of={of}&wait_s={wait_s}", timeout=60).text  # noqa: E731
+    facts = lambda: json.loads(server.get("/waits").text)  # noqa: E731
+
+    def all_wait(served: int) -> None:
+        while facts()["served"] < served:
+            time.sleep(0.02)
+
+    def times_served(of: str) -> int:
+        before = facts()["served"]
+        assert news(of, wait_s=1) == "nothing ''"
+        return int(facts()["served"]) - before
+
+    try:
+        with ThreadPoolExecutor(28) as crowd:
+            told = [crowd.submit(news, "a") for _ in range(20)]
+            others = [crowd.submit(news, "b") for _ in range(8)]
+            all_wait(28)
+            assert server.get().text == "ok", "both threads are free"
+            assert times_served("c") == 1, "one too many is answered at once"
+            server.get("/tell?a")
+            assert {one.result() for one in told} == {"told ''"}
+            assert facts()["served"] == 28 + 1 + 20, "the others were not served in vain"
+            assert facts()["threads"] == 1
+            assert times_served("c") == 2, "before and after its time"
+            leavers = [server.connect(f"GET /news?of=d{one}&wait_s=30 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                       for one in range(20)]  # fmt: skip
+            all_wait(28 + 1 + 20 + 2 + 20)
+            assert times_served("c") == 1
+            for one in leavers:
+                one.close()
+            while times_served("c") == 1:
+                time.sleep(0.02)
+            server.process.send_signal(signal.SIGTERM)
+            assert {one.result() for one in others} == {"nothing ''"}, "they are answered before the end"
+            assert server.process.wait(15) == 0
+    finally:
+        server.process.kill()
+        server.process.wait()
+
+
 def test_slow_clients_occupy_no_thread_and_are_cut(server: Server) -> None:
     with ExitStack() as open_ones:
         attackers = [server.connect(OPEN_HEAD + body(1000) + b"x") for _ in range(8)]
