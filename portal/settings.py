@@ -14,7 +14,7 @@ from typing import Any
 import environ
 from kombu import Queue
 
-from portal.configuration import api_description, celery, content_security, language, logs
+from portal.configuration import api_description, celery, content_security, language, logs, origins, rates
 from portal.configuration.caches import caches
 from portal.configuration.database import database
 
@@ -49,6 +49,12 @@ ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[:
 CSRF_FAILURE_VIEW = "portal.http.error_pages.forbidden"
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
+# Pages of these origins may ask with a token, never with a session.
+CORS_ALLOWED_ORIGINS = env.list("CORS_ALLOWED_ORIGINS", default=[])
+CORS_URLS_REGEX = origins.PATHS
+CORS_ALLOW_HEADERS = origins.SENT_HEADERS
+CORS_EXPOSE_HEADERS = origins.READ_HEADERS
+
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -61,6 +67,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "django_filters",
     "django_htmx",
+    "corsheaders",
     "axes",
     "csp",
     "portal",
@@ -74,6 +81,9 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "portal.http.middleware.client_address_middleware",
     "portal.http.middleware.request_id_middleware",
+    "portal.http.middleware.version_middleware",
+    "corsheaders.middleware.CorsMiddleware",
+    "portal.api.common.throttles.rate_limit_middleware",
     "portal.http.middleware.cache_middleware",
     "portal.http.middleware.overload_middleware",
     "portal.http.middleware.full_disk_middleware",
@@ -200,6 +210,9 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE else Non
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 CONTENT_SECURITY_POLICY = content_security.POLICY
 
+RATE_LIMIT = env.str("RATE_LIMIT", default="1200/min")  # of a person
+# Of each token: half of that, so that one program leaves room for others.
+TOKEN_RATE_LIMIT = env.str("TOKEN_RATE_LIMIT", default=rates.half(RATE_LIMIT))
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "portal.accounts.authentication.BearerAuthentication",
@@ -208,7 +221,8 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_PERMISSION_CLASSES": ["portal.accounts.permissions.Scoped"],
     "DEFAULT_PARSER_CLASSES": ["portal.api.common.parsers.StrictJSONParser"],
     "DEFAULT_THROTTLE_CLASSES": [
-        "portal.api.common.throttles.UserThrottle",
+        "portal.api.common.throttles.PersonThrottle",
+        "portal.api.common.throttles.TokenThrottle",
         "portal.api.common.throttles.AnonThrottle",
     ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
@@ -217,7 +231,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "EXCEPTION_HANDLER": "portal.api.common.errors.handle",
     "NON_FIELD_ERRORS_KEY": "body",
     "NUM_PROXIES": 0,  # portal.http.middleware has found the client's address
-    "DEFAULT_THROTTLE_RATES": {"user": env.str("RATE_LIMIT", default="1200/min"), "anon": "60/min"},
+    "DEFAULT_THROTTLE_RATES": {"user": RATE_LIMIT, "token": TOKEN_RATE_LIMIT, "anon": "60/min"},
 }
 SPECTACULAR_SETTINGS = api_description.SETTINGS
 

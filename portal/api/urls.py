@@ -8,7 +8,7 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 from portal.api import docs
-from portal.api.cluster import failure_causes, policy, shadow, simulations, spending, storage
+from portal.api.cluster import failure_causes, policy, shadow, simulations, spending, storage, version
 from portal.api.common.viewsets import router
 from portal.api.jobs import (
     arrays,
@@ -131,6 +131,7 @@ urlpatterns = [
     path("tokens/", me.TokensApi.as_view()),
     path("tokens/<int:token_id>/revoke/", me.RevokeApi.as_view()),
     *router(windows=windows.Windows).urls,
+    path("version/", version.VersionApi.as_view()),
     path("schema/", docs.SchemaApi.as_view(), name="schema"),
     path("docs/", docs.SwaggerApi.as_view(), name="api-docs"),
     re_path(r"^.*$", docs.unknown),

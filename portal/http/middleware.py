@@ -22,12 +22,14 @@ from portal.limits.guesses import network_of
 from portal.logs import request_id
 from portal.serving import queued
 from portal.serving.refusals import PROGRAM_PATHS
+from trainer import __version__
 
 log = logging.getLogger("portal.requests")
 _USABLE = re.compile(r"[\w-]{1,64}\Z", re.ASCII)
 # Polling pages and agents would drown what changed something or went wrong.
 ROUTINE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 ROUTINE_PATHS = frozenset({"/agent/v1/sync"})
+VERSIONED_PATHS = tuple(path for path in PROGRAM_PATHS if path != "/agent/")  # an agent's messages tell it
 # Programs are told times in the portal's zone, for every user; probes must not hang on a session's database.
 ZONELESS_PATHS = (*PROGRAM_PATHS, "/healthz", "/readyz", "/beatz", "/metrics")
 
@@ -58,6 +60,18 @@ def request_id_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -
             return response
         finally:
             request_id.reset(mark)
+
+    return middleware
+
+
+def version_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """Tell programs the release that answers, whatever the answer."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        if request.path.startswith(VERSIONED_PATHS):
+            response["Foretune-Version"] = __version__
+        return response
 
     return middleware
 
