@@ -114,7 +114,7 @@ AUTH_USER_MODEL = "accounts.User"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
-    "django.contrib.auth.backends.ModelBackend",
+    "portal.accounts.backends.PeopleBackend",
 ]
 PASSWORD_HASHERS = ["portal.accounts.hashing.BoundedHasher"]
 AUTH_PASSWORD_VALIDATORS = [

@@ -15,6 +15,7 @@ from django.db.models import F
 
 from portal.accounts.errors import Changed, InvalidValue, NotAllowed
 from portal.accounts.models import User
+from portal.accounts.selectors import manages
 from portal.accounts.services import audit, revoke_tokens
 
 PASSWORD_BYTES = 12
@@ -88,7 +89,8 @@ def lock_out(*, user: User, actor: User, now: datetime, successor: User | None =
     None of their sessions and tokens works any more, not even after `let_in`. `successor` gets
     their jobs. Locking the person out again changes nothing else. Raises NotAllowed, Refused.
     """
-    _hold_administrators(actor)
+    if not _runs(actor, user):
+        _hold_administrators(actor)
     if user == actor:
         raise InvalidValue("active", "You cannot deactivate your own account; ask another administrator.")
     if successor is not None and (successor == user or not successor.is_active):
@@ -108,11 +110,17 @@ def let_in(*, user: User, actor: User, now: datetime) -> User:
 
     Letting a person in twice has no further effect. Raises NotAllowed.
     """
-    require_admin(actor)
+    if not _runs(actor, user):
+        require_admin(actor)
     if User.objects.filter(pk=user.pk, is_active=False).update(is_active=True, successor=None):
         _note("user let in", user, actor, now)
     user.refresh_from_db()
     return user
+
+
+def _runs(actor: User, user: User) -> bool:
+    """Is this a service account that the actor runs?"""
+    return user.is_service and manages(actor, user)
 
 
 def _hold_administrators(actor: User) -> None:
@@ -129,9 +137,12 @@ def _hold_administrators(actor: User) -> None:
 def reset_password(*, user: User, actor: User, now: datetime) -> str:
     """Set a new password for a person and return it.
 
-    It is shown only now; all sessions of the person end. Raises NotAllowed.
+    It is shown only now; all sessions of the person end. Raises NotAllowed, and InvalidValue for a service
+    account.
     """
     require_admin(actor)
+    if user.is_service:
+        raise InvalidValue("user", "A service account has no password; make a token for it.")
     password = secrets.token_urlsafe(PASSWORD_BYTES)
     user.set_password(password)
     user.save(update_fields=["password"])

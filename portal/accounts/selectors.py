@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import Count, Q, QuerySet
 
-from portal.accounts.models import ApiToken, AuditEntry, Membership, Team, User
+from portal.accounts.models import ApiToken, AuditEntry, Membership, Role, Team, User
 from portal.accounts.public_ids import key_of
 
 
@@ -14,6 +14,38 @@ def visible_users(user: User) -> QuerySet[User]:
     Others meet people in their teams.
     """
     return User.objects.order_by("username") if user.is_admin else User.objects.none()
+
+
+def people(user: User) -> QuerySet[User]:
+    """Those of the visible users who are people, not service accounts."""
+    return visible_users(user).filter(is_service=False)
+
+
+def visible_service_accounts(user: User, *, as_admin: bool = True) -> QuerySet[User]:
+    """The accounts for programs that the person runs, by name.
+
+    Administrators run all, leads those of their teams. as_admin: may the request act as an administrator?
+    """
+    accounts = User.objects.filter(is_service=True).select_related("service_team").order_by("username")
+    everything = user.is_admin and as_admin
+    return accounts if everything else accounts.filter(service_team__in=_led_by(user))
+
+
+def teams_to_serve(user: User, *, as_admin: bool = True) -> QuerySet[Team]:
+    """The teams for which the person may make service accounts."""
+    teams = Team.objects.order_by("name")
+    return teams if user.is_admin and as_admin else teams.filter(pk__in=_led_by(user))
+
+
+def _led_by(user: User) -> QuerySet[Membership, int]:
+    """Ids of the teams that the person leads, within what their token reaches."""
+    led = user.memberships.filter(role=Role.LEAD, team__in=user.team_ids)
+    return led.values_list("team", flat=True)
+
+
+def manages(user: User, account: User) -> bool:
+    """Does the person run this service account?"""
+    return visible_service_accounts(user).filter(pk=account.pk).exists()
 
 
 def visible_teams(user: User) -> QuerySet[Team]:
@@ -59,17 +91,19 @@ def own_tokens(user: User) -> QuerySet[ApiToken]:
 
     A token that is bound to a team sees that team's alone.
     """
-    tokens = ApiToken.objects.filter(owner=user).select_related("owner", "team")
+    tokens = ApiToken.objects.filter(owner=user).select_related("owner", "team", "followed_by")
     return tokens if user.bound_team_id is None else tokens.filter(team=user.bound_team_id)
 
 
 def tokens_of(owner: User, *, seen_by: User) -> QuerySet[ApiToken]:
     """Return the owner's tokens if the reader may see them.
 
-    Administrators may see anybody's, since they may have to end them; others see their own alone.
+    Administrators may see anybody's, since they may have to end them; others see their own, and those of
+    service accounts that they run.
     """
     tokens = own_tokens(owner)
-    return tokens if seen_by.is_admin or seen_by == owner else tokens.none()
+    seen = seen_by.is_admin or seen_by == owner or (owner.is_service and manages(seen_by, owner))
+    return tokens if seen else tokens.none()
 
 
 def visible_audit(user: User) -> QuerySet[AuditEntry]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ from django.db import transaction
 from portal.accounts import token_text
 from portal.accounts.errors import InvalidValue, NotAllowed, TokenEnded
 from portal.accounts.models import ApiToken, AuditEntry, Scope, Team, User
-from portal.accounts.token_bounds import check_end, latest_end
+from portal.accounts.token_bounds import Bounds, check_end, latest_end
 
 HINT_LENGTH = len(token_text.PREFIX) + 4
 OVERLAP = timedelta(days=1)  # how long a rotated token still works
@@ -86,6 +87,14 @@ def create_token(
         data["follows"] = follows.pk
     audit(action="token created", actor=actor or owner, target=f"token {token.pk}", data=data, now=now)
     return token, plain
+
+
+def create_bound_token(
+    *, owner: User, name: str, bounds: Bounds, now: datetime, actor: User | None = None
+) -> tuple[ApiToken, str]:
+    """`create_token` with its bounds in one value."""
+    given = {field.name: getattr(bounds, field.name) for field in fields(bounds)}
+    return create_token(owner=owner, name=name, now=now, actor=actor, **given)
 
 
 @transaction.atomic

@@ -86,6 +86,8 @@ def add_member(*, team: Team, username: str, role: Role, actor: User, now: datet
     user = User.objects.filter(username=username, is_active=True).first()
     if user is None:
         raise InvalidValue("username", "There is no user with this name.")
+    if user.is_service and user.service_team != team and not actor.is_admin:
+        raise InvalidValue("username", "This is the service account of another team; make one for yours.")
     membership, made = Membership.objects.get_or_create(team=team, user=user, defaults={"role": role})
     if not made:
         raise InvalidValue("username", "This user is already in the team.")

@@ -16,7 +16,7 @@ from portal.web.jobs.changes import offers
 from portal.web.markets import markets
 from portal.web.navigation import PAGES
 from portal.web.nodes import calibrations, node, nodes, windows
-from portal.web.people import client, device, limits, people, teams, tokens
+from portal.web.people import client, device, limits, people, service_accounts, teams, tokens
 
 urlpatterns = [
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}img/icon.svg")),
@@ -64,6 +64,19 @@ urlpatterns = [
     path("teams/<int:team_id>/<str:verb>/", teams.team_verb, name="team-verb"),
     path("teams/<int:team_id>/members/<int:member_id>/<str:verb>/", teams.member_verb, name="member-verb"),
     path("tokens/<int:token_id>/revoke/", tokens.token_revoke, name="token-revoke"),
+    path("tokens/<int:token_id>/rotate/", tokens.token_rotate, name="token-rotate"),
+    path("service-accounts/", service_accounts.account_list, name="service-accounts"),
+    path("service-accounts/<int:account_id>/", service_accounts.account_detail, name="service-account"),
+    path(
+        "service-accounts/<int:account_id>/<str:verb>/",
+        service_accounts.account_verb,
+        name="service-account-verb",
+    ),
+    path(
+        "service-accounts/<int:account_id>/tokens/<int:key_id>/<str:verb>/",
+        service_accounts.account_token_verb,
+        name="service-account-token",
+    ),
     path("device/", device.device, name="device"),
     path("client/<str:wheel>", client.client_wheel, name="client-wheel"),
     path("logs/", logs_elsewhere.log_elsewhere, name="log-elsewhere"),

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from knowledge.catalogue import catalogue_entries
 from knowledge.models import CatalogEntry
+from portal.accounts import people
 from portal.accounts.errors import NotAllowed
 from portal.accounts.models import Team, User
 from portal.accounts.services import audit
@@ -54,11 +55,13 @@ def remove_node(*, node: Node, actor: User, now: datetime) -> None:
 def delete_team(*, team: Team, actor: User, now: datetime) -> None:
     """Dissolve a team; its ended jobs stay with their owners.
 
-    Raises Conflict while jobs have not ended.
+    Its service accounts end. Raises Conflict while jobs have not ended.
     """
     team = Team.objects.select_for_update().get(pk=team.pk)
     _refuse_live(Job.objects.filter(team=team).exclude(state__in=TERMINAL).count(), team.name)
     audit(action="team deleted", actor=actor, target=f"team {team.pk}", data={"name": team.name}, now=now)
+    for account in team.service_accounts.filter(is_active=True):
+        people.lock_out(user=account, actor=actor, now=now)
     team.delete()
 
 

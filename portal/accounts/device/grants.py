@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from portal.accounts.errors import Changed, InvalidValue
-from portal.accounts.models import DeviceGrant, Scope, Team, User
+from portal.accounts.errors import Changed
+from portal.accounts.models import DeviceGrant, Scope, User
 from portal.accounts.services import audit, digest_of, hold_active
-from portal.accounts.token_bounds import check_end
+from portal.accounts.token_bounds import Bounds, check_end
 
 LIVES = timedelta(minutes=10)
 INTERVAL_S = 5  # between two questions of a program whether it has been confirmed
@@ -61,29 +61,18 @@ def open_grant(code: str, now: datetime) -> DeviceGrant | None:
 
 
 @transaction.atomic
-def confirm(
-    *,
-    grant: DeviceGrant,
-    owner: User,
-    name: str,
-    scope: Scope,
-    team: Team | None,
-    token_expires_at: datetime | None,
-    now: datetime,
-) -> None:
+def confirm(*, grant: DeviceGrant, owner: User, name: str, bounds: Bounds, now: datetime) -> None:
     """Let the program have a token of these bounds; it fetches it by itself.
 
     Raises Changed when somebody was first or it is too late, InvalidValue, NotAllowed.
     """
     hold_active(owner)
-    check_end(token_expires_at, now)
-    if owner.is_service:
-        raise InvalidValue("code", "A service account has no browser; make its tokens by hand.")
+    check_end(bounds.expires_at, now)
     _answer(
-        grant, now, owner=owner, name=name, scope=scope, team=team, token_expires_at=token_expires_at,
-        confirmed_at=now,
+        grant, now, owner=owner, name=name, scope=bounds.scope, team=bounds.team,
+        token_expires_at=bounds.expires_at, confirmed_at=now,
     )  # fmt: skip
-    data = {"program": grant.program, "from": grant.address, "scope": scope}
+    data = {"program": grant.program, "from": grant.address, "scope": bounds.scope}
     audit(action="program confirmed", actor=owner, target=f"program {name}"[:200], data=data, now=now)
 
 

@@ -67,18 +67,15 @@ def _answered(request: PageRequest, grant: DeviceGrant) -> HttpResponse:
     form = ConfirmForm(request.POST, owner=request.user)
     if not form.is_valid():
         return _shown(request, grant, form, status=400)
-    bounds = form.bounds(now)
+    name = form.cleaned_data["name"]
     try:
-        confirm(
-            grant=grant, owner=request.user, name=bounds["name"], scope=bounds["scope"], team=bounds["team"],
-            token_expires_at=bounds["expires_at"], now=now,
-        )  # fmt: skip
+        confirm(grant=grant, owner=request.user, name=name, bounds=form.bounds(now), now=now)
     except InvalidValue as refused:
         form.take({"days" if refused.field == "expires_at" else refused.field: str(refused)})
         return _shown(request, grant, form, status=400)
     except AccountError as refused:
         return _over(request, refused)
-    return render(request, "people/device_done.html", {"grant": grant, "name": bounds["name"]})
+    return render(request, "people/device_done.html", {"grant": grant, "name": name})
 
 
 def _shown(request: PageRequest, grant: DeviceGrant, form: ConfirmForm, status: int = 200) -> HttpResponse:

@@ -15,7 +15,7 @@ from portal.accounts.errors import InvalidValue
 from portal.accounts.models import User
 from portal.accounts.people import change_user, create_user, let_in
 from portal.accounts.requests import PageRequest
-from portal.accounts.selectors import own_tokens, tokens_of, visible_teams, visible_users
+from portal.accounts.selectors import own_tokens, people, tokens_of, visible_teams, visible_users
 from portal.accounts.services import revoke_token
 from portal.clock import database_now
 from portal.web.common.access import refuse_others_than_admins
@@ -51,8 +51,8 @@ def user_list(request: PageRequest) -> HttpResponse:
             context = {"person": made, "password": password}
             return render(request, "people/password.html", context, status=201)
     search = NameSearch(request.GET)
-    people = visible_users(request.user).filter(username__icontains=search.text)
-    page = Paginator(people, PAGE).get_page(request.GET.get("page"))
+    found = people(request.user).filter(username__icontains=search.text)
+    page = Paginator(found, PAGE).get_page(request.GET.get("page"))
     context = {"form": form, "search": search, "page": page}
     wrong = form.is_bound or not search.is_valid()
     return render(request, "people/users.html", context, status=400 if wrong else 200)
@@ -119,7 +119,7 @@ def user_verb(request: PageRequest, user_id: int, verb: str) -> HttpResponse:
 def _lock_out(request: PageRequest, person: User) -> HttpResponse | None:
     form = LockOutForm(request.POST)
     name = form.cleaned_data["hand_over_to"] if form.is_valid() else ""
-    successor = visible_users(request.user).filter(username=name).first() if name else None
+    successor = people(request.user).filter(username=name).first() if name else None
     if name and successor is None:
         form.add_error("hand_over_to", "There is no user with this name.")
     if form.is_valid():

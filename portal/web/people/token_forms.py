@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from portal.accounts.errors import InvalidValue
 from portal.accounts.models import Scope, Team, User
 from portal.accounts.selectors import own_teams
-from portal.accounts.token_bounds import clean_networks
+from portal.accounts.token_bounds import Bounds, clean_networks
 from portal.web.common.form_base import NameField, StyledForm
 
 SCOPES = {
@@ -46,8 +46,8 @@ class BoundsForm(StyledForm):
     order = ("name", "scope", "team", "days", "networks")
     name = NameField(max_length=100, help_text="What the token is for.")
 
-    def __init__(self, *args: Any, owner: User, **kwargs: Any) -> None:
-        self.owner = owner
+    def __init__(self, *args: Any, owner: User, maker: User | None = None, **kwargs: Any) -> None:
+        self.owner, self.maker = owner, maker or owner
         super().__init__(*args, **kwargs)
         self.order_fields(self.order)
 
@@ -70,21 +70,20 @@ class BoundsForm(StyledForm):
         return fields
 
     def _may_give(self, scope: Scope) -> bool:
-        return scope != Scope.ADMIN or self.owner.is_admin
+        return scope != Scope.ADMIN or (self.owner.is_admin and self.maker.is_admin)
 
     def expires_at(self, now: datetime) -> datetime | None:
         days = self.cleaned_data["days"]
         return now + timedelta(days=days) if days else None
 
-    def bounds(self, now: datetime) -> dict[str, Any]:
-        """The values of the form as services take them."""
-        return {
-            "name": self.cleaned_data["name"],
-            "scope": Scope(self.cleaned_data["scope"]),
-            "team": self.cleaned_data.get("team"),
-            "networks": self.cleaned_data.get("networks", ()),
-            "expires_at": self.expires_at(now),
-        }
+    def bounds(self, now: datetime) -> Bounds:
+        """What the token is bound to."""
+        return Bounds(
+            scope=Scope(self.cleaned_data["scope"]),
+            team=self.cleaned_data.get("team"),
+            networks=self.cleaned_data.get("networks", ()),
+            expires_at=self.expires_at(now),
+        )
 
 
 class TokenForm(BoundsForm):

@@ -13,12 +13,14 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
+from portal.accounts.errors import InvalidValue
 from portal.accounts.models import User
 from portal.accounts.people import note_own_password
 from portal.accounts.requests import PageRequest
-from portal.accounts.selectors import own_tokens
-from portal.accounts.services import create_token, revoke_token
+from portal.accounts.selectors import own_tokens, teams_to_serve
+from portal.accounts.services import create_bound_token, revoke_token, rotate_token
 from portal.clock import database_now
+from portal.web.common.refusals import refusals_shown
 from portal.web.people.client import NAME
 from portal.web.people.forms import OwnPasswordForm
 from portal.web.people.token_forms import TokenForm
@@ -53,11 +55,18 @@ def token_list(request: PageRequest) -> HttpResponse:
     form = TokenForm(request.POST or None, owner=request.user)
     if request.method == "POST" and form.is_valid():
         now = database_now()
-        token, plain = create_token(owner=request.user, now=now, **form.bounds(now))
-        return render(request, "people/token.html", {"token": token, "plain": plain}, status=201)
+        try:
+            token, plain = create_bound_token(
+                owner=request.user, name=form.cleaned_data["name"], bounds=form.bounds(now), now=now
+            )
+        except InvalidValue as refused:
+            form.take({refused.field: str(refused)})
+        else:
+            return render(request, "people/token.html", {"token": token, "plain": plain}, status=201)
     page = Paginator(own_tokens(request.user), PAGE).get_page(request.GET.get("page"))
     client = request.build_absolute_uri(reverse("client-wheel", args=[NAME]))
-    context = {"page": page, "form": form, "now": database_now(), "client": client}
+    serves = request.user.is_admin or teams_to_serve(request.user).exists()
+    context = {"page": page, "form": form, "now": database_now(), "client": client, "serves": serves}
     return render(request, "people/tokens.html", context, status=400 if form.is_bound else 200)
 
 
@@ -66,4 +75,15 @@ def token_list(request: PageRequest) -> HttpResponse:
 def token_revoke(request: PageRequest, token_id: int) -> HttpResponse:
     token = get_object_or_404(own_tokens(request.user), pk=token_id)
     revoke_token(token=token, actor=request.user, now=database_now())
+    return redirect("tokens")
+
+
+@login_required
+@require_POST
+def token_rotate(request: PageRequest, token_id: int) -> HttpResponse:
+    """Put a new token in this one's place, which goes on for a day."""
+    token = get_object_or_404(own_tokens(request.user), pk=token_id)
+    with refusals_shown(request):
+        made, plain = rotate_token(token=token, actor=request.user, now=database_now())
+        return render(request, "people/token.html", {"token": made, "plain": plain})
     return redirect("tokens")

@@ -20,6 +20,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from knowledge.core.domain import wording
 from knowledge.core.domain.wording import label
+from portal.accounts.models import ApiToken, User
 from portal.accounts.time_zones import local, offset
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Node
@@ -54,6 +55,21 @@ WAITS: Mapping[str, str] = {
     WaitState.PENDING: "other jobs are leaving its GPUs",
     WaitState.OPTIONS: "its options are being computed",
 }
+
+
+@register.filter
+def person(user: User) -> str:
+    """Whose something is: the name, with a mark if that is a service account."""
+    if not user.is_service:
+        return user.get_username()
+    mark = mark_safe('<span class="badge text-bg-secondary fw-normal">service account</span>')
+    return format_html("{} {}", user.get_username(), mark)
+
+
+@register.filter
+def has_ended(token: ApiToken, now: datetime) -> bool:
+    """Does the token work no more?"""
+    return not token.is_valid_at(now)
 
 
 @register.filter

@@ -15,13 +15,13 @@ from portal.web.admin.catalogue import FORMS
 from portal.web.jobs import job
 from portal.web.jobs.tabs import TABS
 from portal.web.nodes import node
-from portal.web.people import people, teams
+from portal.web.people import people, service_accounts, teams
 from trainer.step_metrics import STEP_CHARTS
 
 # Values for a gap, by its name: one object, or all the words that the view knows.
 GAPS: dict[str, str] = {
     "job_id": "{job}", "array_id": "{array}", "file_id": "{file}", "user_id": "{user}",
-    "token_id": "{token}", "team_id": "{team}",
+    "account_id": "{account}", "key_id": "{account_token}", "token_id": "{token}", "team_id": "{team}",
     "member_id": "{member}", "node_id": "{node}", "calibration_id": "{calibration}", "claim_id": "{claim}",
     "window_id": "{window}", "market_id": "{market}", "tree_id": "{tree}", "question_id": "{question}",
     "execution_id": "{execution}",
@@ -31,6 +31,8 @@ GAPS: dict[str, str] = {
 PREFIXED = {"window_id": "win"}
 WORDS: dict[tuple[str, str], Iterable[str]] = {
     ("jobs/", "verb"): (*job.VERBS, *job.FORMS), ("jobs/", "tab"): TABS, ("jobs/", "chart"): STEP_CHARTS,
+    ("service-accounts/<int:account_id>/t", "verb"): service_accounts.TOKEN_VERBS,
+    ("service-accounts/", "verb"): service_accounts.VERBS,
     ("users/", "verb"): people.VERBS, ("teams/<int:team_id>/<", "verb"): teams.VERBS,
     ("teams/<int:team_id>/m", "verb"): ("role", "remove"), ("nodes/", "verb"): node.VERBS,
     ("catalogue/", "kind"): FORMS, ("api/models/", "name"): ("{model}",), ("api/gpus/", "name"): ("{gpu}",),

@@ -21,6 +21,7 @@ from knowledge.reading.manifest import ScriptManifest
 from knowledge.script_readings.trees import read_upload
 from knowledge.services import record_log
 from portal.accounts.models import ApiToken, Membership, Role, Scope, Team, User
+from portal.accounts.service_accounts import create_service_account
 from portal.accounts.services import create_token, revoke_token
 from portal.clock import database_now
 from scheduler.models import (
@@ -223,6 +224,10 @@ def places(first: Side, admin: User) -> dict[str, str]:
         model_name="llama3.1-8b", tuning="full", gpu_model="A100-SXM4-80GB", number_gpus=1,
         tokens_per_sample=512, per_device_batch_size=8,
     )  # fmt: skip
+    account = create_service_account(
+        username=f"{first.name}-robot", team=first.team, actor=first.lead, now=now
+    )
+    account_token, _ = create_token(owner=account, name="robot", now=now, scope=Scope.SUBMIT)
     run = record_log(config=config, tokens_per_second=900.0, keeper=first.owner, now=now)
     return {
         "job": first.job.pk,
@@ -238,6 +243,8 @@ def places(first: Side, admin: User) -> dict[str, str]:
         "calibration": calibration.pk,
         "simulation": simulation.pk,
         "window": str(window.pk),
+        "account": str(account.pk),
+        "account_token": str(account_token.pk),
         "market": str(market.pk),
         "tree": str(kept.row.tree_id),
         "question": question.pk,

@@ -37,7 +37,9 @@ def operations() -> Iterator[tuple[APIView, str, str]]:
         view = resolve(re.sub(r"\{\w+\}", "1", address)).func
         if kind := getattr(view, "cls", None):
             actions = getattr(view, "actions", None)
-            for method in actions or [name for name in ("get", *CHANGING) if hasattr(kind, name)]:
+            for method in ("get", *CHANGING):
+                if method not in actions if actions else not hasattr(kind, method):
+                    continue
                 made = kind(**view.initkwargs)
                 made.action_map = actions
                 yield made, method, address

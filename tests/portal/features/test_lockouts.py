@@ -16,7 +16,7 @@ from rest_framework.test import APIClient
 
 from portal.accounts.errors import NotAllowed
 from portal.accounts.models import ApiToken, AuditEntry, Scope, User
-from portal.accounts.services import create_token
+from portal.accounts.services import create_bound_token, create_token
 from portal.clock import database_now
 from portal.web.people import tokens
 from scheduler.loop.sweeps import sweep
@@ -166,9 +166,9 @@ def test_a_page_on_its_way_is_refused_like_any_other(
 ) -> None:
     def locked_out_meanwhile(**values: Any) -> None:
         User.objects.filter(pk=person.pk).update(is_active=False)
-        create_token(**values)
+        create_bound_token(**values)
 
-    monkeypatch.setattr(tokens, "create_token", locked_out_meanwhile)
+    monkeypatch.setattr(tokens, "create_bound_token", locked_out_meanwhile)
     answer = browser.post("/tokens/", {"name": "late", "scope": "read", "days": ""})
     assert answer.status_code == 403
     assert not ApiToken.objects.exists()
