@@ -13,12 +13,14 @@ from rest_framework.response import Response
 from portal.accounts.models import ApiToken, Scope, Team, User
 from portal.accounts.permissions import token_allows
 from portal.accounts.requests import ApiRequest
-from portal.accounts.selectors import own_tokens
-from portal.accounts.services import create_token, revoke_token
-from portal.accounts.token_bounds import Bounds, refuse_greater
-from portal.api.common.fields import ChoiceField, Name, StrictSerializer, ZonedDateTime
+from portal.accounts.selectors import own_teams, own_tokens
+from portal.accounts.services import create_bound_token, revoke_token
+from portal.accounts.token_bounds import MOST_NETWORKS, Bounds, clean_networks, refuse_greater, usual_end
+from portal.api.common.fields import ChoiceField, Name, StrictSerializer, StrictText, ZonedDateTime
 from portal.api.common.idempotent import KEY, create_with_secret
+from portal.api.common.ids import RowField
 from portal.api.common.pages import list_of
+from portal.api.common.refs import TeamRef
 from portal.api.common.views import StrictView
 from portal.clock import database_now
 from scheduler.errors import NotFound
@@ -49,7 +51,25 @@ class MeOut(serializers.ModelSerializer[User]):
 class TokenIn(StrictSerializer):
     name = Name(max_length=100)
     scope = ChoiceField(choices=Scope.choices, default=Scope.WRITE)
-    expires_at = ZonedDateTime(required=False, allow_null=True)
+    expires_at = ZonedDateTime(
+        required=False,
+        allow_null=True,
+        help_text="In 90 days (the portal's TOKEN_DAYS) if left out; null: never, where that is allowed.",
+    )
+    team = RowField(
+        own_teams, default=None, allow_null=True, help_text="Id or name of the only one that it reaches."
+    )
+    networks = serializers.ListField(
+        child=StrictText(max_length=60),
+        max_length=MOST_NETWORKS,
+        default=list,
+        help_text="Addresses and ranges that it may be used from; none: from anywhere.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """The networks in one form, and an end unless null was given for it."""
+        end = attrs.get("expires_at") if "expires_at" in attrs else usual_end(database_now())
+        return {**attrs, "networks": clean_networks(attrs["networks"]), "expires_at": end}
 
     def validate_expires_at(self, value: Any) -> Any:
         if value is not None and value <= database_now():
@@ -58,9 +78,15 @@ class TokenIn(StrictSerializer):
 
 
 class TokenOut(serializers.ModelSerializer[ApiToken]):
+    team = TeamRef(allow_null=True, help_text="The only one that it reaches; null: all that its owner sees.")
+    networks = serializers.ListField(child=serializers.CharField(), help_text="From where it may be used.")
+
     class Meta:
         model = ApiToken
-        fields = ["id", "name", "scope", "hint", "created_at", "expires_at", "revoked_at", "last_used_at"]
+        fields = [
+            "id", "name", "scope", "team", "networks", "hint", "created_at", "expires_at", "revoked_at",
+            "last_used_at", "last_used_for", "last_used_from",
+        ]  # fmt: skip
 
 
 class NewTokenOut(TokenOut):
@@ -100,13 +126,12 @@ class TokensApi(StrictView):
 
         A token cannot create one that may do more, or lives longer, than itself.
         """
-        data = TokenIn(data=request.data)
+        data = TokenIn(data=request.data, context={"request": request})
         data.is_valid(raise_exception=True)
-        said = data.validated_data
-        refuse_greater(
-            _own_token(request), Bounds(scope=Scope(said["scope"]), expires_at=said.get("expires_at"))
-        )
-        make = partial(create_token, owner=request.user, now=database_now(), **said)
+        said = dict(data.validated_data)
+        name, bounds = said.pop("name"), Bounds(**{**said, "scope": Scope(said["scope"])})
+        refuse_greater(_own_token(request), bounds)
+        make = partial(create_bound_token, owner=request.user, name=name, bounds=bounds, now=database_now())
         token, plain = create_with_secret(
             request, make=make, load=lambda pk: own_tokens(request.user).get(pk=pk)
         )

@@ -17,10 +17,10 @@ from portal.accounts.token_bounds import Bounds, clean_networks
 from portal.web.common.form_base import NameField, StyledForm
 
 SCOPES = {
-    Scope.READ: "read: look, and ask for recommendations",
-    Scope.SUBMIT: "submit: upload files, submit jobs and manage its own",
-    Scope.WRITE: "write: whatever you may do",
-    Scope.ADMIN: "admin: nodes, people and settings as well",
+    Scope.READ: "read: look, ask for advice",
+    Scope.SUBMIT: "submit: files and jobs of its own",
+    Scope.WRITE: "write: all but administration",
+    Scope.ADMIN: "admin: administration as well",
 }
 LIFETIMES = {30: "30 days", 90: "90 days", 365: "one year"}
 

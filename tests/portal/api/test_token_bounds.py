@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -140,3 +141,40 @@ def test_the_last_use_is_told(person: User) -> None:
     token_client(person).get("/api/jobs/?limit=2", REMOTE_ADDR="192.0.2.9")
     token = ApiToken.objects.get()
     assert (token.last_used_for, token.last_used_from) == ("GET /api/jobs/", "192.0.2.9")
+
+
+def made_over_rest(api: APIClient, **values: object) -> Any:
+    return api.post("/api/tokens/", {"name": "ci", "scope": "read", **values}, format="json")
+
+
+def test_bounds_are_asked_for_and_told_over_rest(lab: Lab, settings: Any) -> None:
+    api = token_client(lab.lead)
+    told = made_over_rest(api, team="led", networks=["10.1.2.3/16"]).json()
+    assert told["team"]["name"] == "led"
+    assert told["networks"] == ["10.1.0.0/16"]
+    days = (ApiToken.objects.latest("pk").expires_at - database_now()).days
+    assert days in (89, 90), "unless an end is named"
+    assert made_over_rest(api, expires_at=None).json()["expires_at"] is None
+    for field, value in [
+        ("networks", ["10.1"]),
+        ("team", "nobody's"),
+        ("expires_at", "2020-01-01T00:00:00Z"),
+    ]:
+        refused = made_over_rest(api, **{field: value})
+        assert (refused.status_code, list(refused.json()["error"]["fields"])) == (400, [field])
+    settings.TOKEN_MAX_DAYS = 30
+    refused = made_over_rest(api, expires_at=None)
+    assert (refused.status_code, list(refused.json()["error"]["fields"])) == (400, ["expires_at"])
+    assert made_over_rest(api).status_code == 201
+
+
+def test_a_bound_token_makes_none_that_is_wider(lab: Lab) -> None:
+    bound = token_client(lab.lead, team=lab.led, networks=["127.0.0.0/8"])
+    assert made_over_rest(bound, team="led", networks=["127.0.0.1"]).status_code == 201
+    wider = [
+        {"networks": ["127.0.0.1"]},
+        {"team": "led"},
+        {"team": "led", "networks": ["0.0.0.0/0", "127.0.0.1"]},
+    ]
+    for values in wider:
+        assert made_over_rest(bound, **values).status_code == 403, values
