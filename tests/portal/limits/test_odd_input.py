@@ -91,9 +91,9 @@ def in_the_schema(route: str) -> set[str]:
 
 
 @pytest.mark.postgresql
-@pytest.mark.parametrize("tried", [2, pytest.param(len(VALUES), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("tried", [1, pytest.param(len(VALUES), marks=pytest.mark.slow)])
 def test_no_odd_value_in_a_query_is_our_mistake(ask: Ask, looked_for: set[str], tried: int) -> None:
-    """Each parameter meets the next two of the values, on demand all of them."""
+    """Each parameter meets the next of the values, on demand all of them."""
     values = cycle(VALUES)
     job = world.placed_job(world.fake_node(name="other"), owner=world.user("ada"))
     failed, statuses = [], Counter[int]()

@@ -47,7 +47,7 @@ from tests.harness.invariants import assert_sound
 from tests.scheduler.quotas.watched import watched_tick
 from trainer.protocol import ClaimOrder
 
-EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", examples(12)))
+EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", examples(6)))
 VERBS = {"cancel": cancel_job, "pause": pause_job, "resume": resume_job}
 OUTCOMES = ["succeeded", "error", "oom", "stopped", "killed", "timeout", "declined"]
 CLOSE: list[dict[str, Any]] = [

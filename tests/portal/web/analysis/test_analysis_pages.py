@@ -172,7 +172,7 @@ def queries_on_a_demo_portal(jobs: int) -> dict[str, int]:
 
 @pytest.mark.one_database
 def test_the_number_of_queries_does_not_grow_with_the_rows(db: None) -> None:
-    few, many = queries_on_a_demo_portal(6), queries_on_a_demo_portal(16)
+    few, many = queries_on_a_demo_portal(3), queries_on_a_demo_portal(8)
     assert few == many
     assert max(many.values()) <= 13, many
 
