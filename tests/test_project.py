@@ -42,6 +42,7 @@ def test_there_is_a_checklist_for_each_usual_change() -> None:
         "A scheduling policy: 3 files",
         "A job's term: 5 files",
         "A recipe: 4 files",
+        "A tuning",
         "A parameter that binds at submit: 3 files",
         "A parameter that binds at dispatch: 6 files",
         "A page: 5 files",

@@ -65,11 +65,11 @@ _FEW = 100  # texts that are looked for in another one: each takes time
 _ASKED = ("question", "query", "context", "input")
 
 _PAIRS = (
-    "is preference data, and this recipe learns from good answers alone: keep the good answer of each row as"
+    "is preference data, and training learns from good answers alone: keep the good answer of each row as"
     " its completion or last message, and remove the other from all rows"
 )
 _RATED = (
-    "tells good answers from bad ones, and this recipe learns all answers alike: keep the rows with good"
+    "tells good answers from bad ones, and training learns all answers alike: keep the rows with good"
     " answers and remove the field from all of them"
 )
 _WEIGHED = "weighs a row, but all rows count alike: remove the field from all rows"

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
-from scheduler.core.deadlines import LATEST_SWITCH, Contract, contract
+from scheduler.core.market.contracts import LATEST_SWITCH, Contract, contract
 from scheduler.core.market.deciders import Situation, SlotPlan, decide
 from scheduler.core.market.pool import DECIDERS, FORESEEING, ON_DEMAND, POOL, WITHOUT_FORECASTS
 from scheduler.core.market.selection import drawn

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from django.conf import settings
 
 from knowledge.core.domain.option_json import read_option
-from scheduler.core.deadlines import Contract, contract
+from scheduler.core.market.contracts import Contract, contract
 from scheduler.core.market.quotes import by_slot
 from scheduler.core.market.recording import Recording, recorded
 from scheduler.core.types import JobInfo
