@@ -88,6 +88,8 @@ MIDDLEWARE = [
     "portal.http.middleware.overload_middleware",
     "portal.http.middleware.full_disk_middleware",
     "portal.http.middleware.plain_address_middleware",
+    "portal.http.middleware.tls_middleware",
+    "portal.http.middleware.api_key_middleware",
     "portal.http.middleware.hint_middleware",
     "portal.limits.guesses.guess_middleware",
     "portal.http.middleware.form_address_middleware",

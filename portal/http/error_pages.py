@@ -15,6 +15,7 @@ from django.template.loader import render_to_string
 from portal import disk
 from portal.accounts.errors import TooBusy
 from portal.http.entered import again
+from portal.serving.program_errors import headers_at, is_openai, program_error, status_at
 from portal.serving.refusals import PROGRAM_PATHS
 from scheduler.errors import StorageFull
 
@@ -61,9 +62,11 @@ OLD_FORM = ("forbidden", "This form has expired", "Reload its page and submit it
 def answer(request: HttpRequest, status: int, text: tuple[str, str, str] | None = None) -> HttpResponse:
     """The error page or JSON object of that status."""
     code, title, remedy = text or TEXTS[status]
-    if request.path.startswith(PROGRAM_PATHS):
-        body = {"error": {"code": code, "message": f"{title}. {remedy}", "fields": {}}}
-        response: HttpResponse = JsonResponse(body, status=status)
+    if request.path.startswith(PROGRAM_PATHS) or is_openai(request.path):
+        status = status_at(request.path, status, code)
+        body = program_error(request.path, status, code, f"{title}. {remedy}")
+        headers = headers_at(request.path, code)
+        response: HttpResponse = JsonResponse(body, status=status, headers=dict(headers))
     else:
         words = {"status": status, "title": title, "remedy": remedy}
         # A refusal shows the reader's navigation. A fault has no request in its context, as the processors

@@ -21,6 +21,7 @@ from portal.http.error_pages import answer
 from portal.limits.guesses import network_of
 from portal.logs import request_id
 from portal.serving import queued
+from portal.serving.program_errors import is_openai
 from portal.serving.refusals import PROGRAM_PATHS
 from trainer import __version__
 
@@ -32,6 +33,7 @@ ROUTINE_PATHS = frozenset({"/agent/v1/sync"})
 VERSIONED_PATHS = tuple(path for path in PROGRAM_PATHS if path != "/agent/")  # an agent's messages tell it
 # Programs are told times in the portal's zone, for every user; probes must not hang on a session's database.
 ZONELESS_PATHS = (*PROGRAM_PATHS, "/healthz", "/readyz", "/beatz", "/metrics")
+WITHOUT_TLS = ("https_required", "The portal answers programs by https alone", "Use its https:// address.")
 
 
 def request_id_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
@@ -138,6 +140,34 @@ def signed_out_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -
         if to_sign_in and request.headers.get("HX-Request") == "true":
             return HttpResponse(status=401)
         return response
+
+    return middleware
+
+
+def tls_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """Refuse programs without TLS, where pages are redirected.
+
+    A client repeats a redirected POST as a GET, and takes the answer for its new object.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        is_open = settings.SECURE_SSL_REDIRECT and not request.is_secure()
+        if is_open and (request.path.startswith(PROGRAM_PATHS) or is_openai(request.path)):
+            return answer(request, 403, WITHOUT_TLS)
+        return get_response(request)
+
+    return middleware
+
+
+def api_key_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """Take the header `api-key` of Azure's clients for a bearer token, where they ask."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        key = request.headers.get("api-key")
+        if key and "Authorization" not in request.headers and is_openai(request.path):
+            request.META["HTTP_AUTHORIZATION"] = f"Bearer {key}"
+            vars(request).pop("headers", None)  # they were cached
+        return get_response(request)
 
     return middleware
 

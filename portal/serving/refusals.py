@@ -9,8 +9,10 @@ import html
 import json
 from http import HTTPStatus
 
+from portal.serving.program_errors import is_openai, program_error
+
 # Paths whose answers are JSON, errors included.
-PROGRAM_PATHS = ("/api/", "/v1/", "/oauth/", "/agent/")
+PROGRAM_PATHS = ("/api/", "/v1/", "/openai/", "/oauth/", "/agent/")
 
 # status -> (code, what is wrong, what to do)
 TEXTS = {
@@ -40,9 +42,9 @@ def refusal(status: int, target: str, found: str = "") -> bytes:
     found: what the parser found wrong, which programs are told.
     """
     code, title, remedy = TEXTS.get(status, TEXTS[400])
-    if target.startswith(PROGRAM_PATHS):
+    if target.startswith(PROGRAM_PATHS) or is_openai(target):
         message = f"{title}. {remedy}" + (f" ({found})" if found else "")
-        body = json.dumps({"error": {"code": code, "message": message, "fields": {}}}).encode()
+        body = json.dumps(program_error(target, status, code, message)).encode()
         kind = "application/json"
     else:
         page = f"<!doctype html><title>{title}</title><h1>{title}</h1><p>{remedy} {html.escape(found)}</p>"
