@@ -26,6 +26,7 @@ from portal.http.origins import is_from_here
 from portal.serving.connection import BUFFERED_BYTES
 from portal.turns import Shares
 from scheduler.errors import OverQuota
+from scheduler.services.files.parts import PART_BYTES
 from scheduler.services.files.quotas import upload_hold
 from scheduler.services.history import LARGEST
 
@@ -50,6 +51,7 @@ class Files:
     kept: bool
 
 
+PART = Files(most=lambda: PART_BYTES, kept=False)  # its upload counts as a whole
 TRAINING_DATA = Files(most=lambda: int(settings.MAX_UPLOAD_BYTES), kept=True)
 SCRIPTS = Files(most=lambda: MOST_BYTES, kept=False)
 LOGS = Files(most=lambda: LARGEST_LOG, kept=False)

@@ -11,8 +11,10 @@ from portal import disk
 from scheduler import hints
 from scheduler.models import JoinToken
 from scheduler.services.decisions import forget_old_decisions
+from scheduler.services.deletions import delete_expired_files
 from scheduler.services.explanations.failures import is_any_unexplained
 from scheduler.services.explanations.questions import forget_old_questions
+from scheduler.services.files.parts import end_expired_uploads
 from scheduler.services.files.quotas import HOLD_LIFETIME, forget_old_holds
 from scheduler.services.files.storage import forget_cut_off
 from scheduler.services.files.uploads import forget_deleted
@@ -32,9 +34,10 @@ log = logging.getLogger(__name__)
 def sweep(now: datetime) -> None:
     """Forget what is too old, and look after jobs that need it.
 
-    Old are idempotency keys, join tokens that expired a day ago, and what killed processes were taking in or
-    out. Simulations that are lost are looked after, the jobs of people who are locked out, and jobs that are
-    silent or need ever more memory. Ends of arrays and GPU-hours that are nearly used up leave events.
+    Old are idempotency keys, join tokens that expired a day ago, files and uploads past their time, and what
+    killed processes were taking in or out. Simulations that are lost are looked after, the jobs of people who
+    are locked out, and jobs that are silent or need ever more memory. Ends of arrays and GPU-hours that are
+    nearly used up leave events.
     Decisions and questions about starts are forgotten after their time, files of checkpoints once nothing
     goes on from them. The disk's reserve is made where there is none.
     """
@@ -61,6 +64,8 @@ def sweep(now: datetime) -> None:
         "join_tokens": tokens,
         "upload_holds": holds,
         "cut_off_files": files,
+        "expired_uploads": end_expired_uploads(now),
+        "expired_files": delete_expired_files(now),
         "deleted_files": deleted,
         "checkpoint_files": forget_checkpoints(jobs=jobs_with_checkpoints(), now=now),
         "decisions": decisions,

@@ -3,7 +3,7 @@ from scheduler.models.calibrations import Calibration
 from scheduler.models.decision_records import Decision, DecisionJob, OptionSet
 from scheduler.models.decisions import Epoch, IdempotencyKey, PolicyChoice, WebBeat
 from scheduler.models.dependencies import JobDependency
-from scheduler.models.files import DatasetFile, UploadHold
+from scheduler.models.files import DatasetFile, Upload, UploadHold, UploadPart
 from scheduler.models.jobs import Allocation, Attempt, Claim, Job
 from scheduler.models.markets.deciding import DeciderTrial, DeciderWeight, MarketDecision, MarketPlan
 from scheduler.models.markets.market import Market, MarketForecast, MarketOrder, MarketSample, SampleSource
@@ -74,6 +74,8 @@ __all__ = [
     "StartForecast",
     "StartQuestion",
     "TeamQuota",
+    "Upload",
     "UploadHold",
+    "UploadPart",
     "WebBeat",
 ]

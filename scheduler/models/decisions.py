@@ -55,7 +55,7 @@ class WebBeat(models.Model):
 class IdempotencyKey(models.Model):
     """A creation under a client's key.
 
-    The same key and body give the same object again.
+    The same key and body give the same object again. by_retry: of a client without a key, a retry made it.
     """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
@@ -64,6 +64,7 @@ class IdempotencyKey(models.Model):
     body_digest = models.CharField(max_length=64)
     object_id = models.CharField(max_length=64, blank=True)
     created_at = models.DateTimeField()
+    by_retry = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["owner", "route", "key"], name="one_answer_per_key")]

@@ -41,5 +41,13 @@ def new_file_id() -> str:
     return new_id("file-")
 
 
+def new_upload_id() -> str:
+    return new_id("upload_")
+
+
+def new_part_id() -> str:
+    return new_id("part_")
+
+
 def new_node_id() -> str:
     return new_id("node-")

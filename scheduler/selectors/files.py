@@ -13,7 +13,7 @@ from knowledge.core.domain.wording import counted
 from portal.accounts.models import Membership, Role, User
 from portal.accounts.time_zones import local
 from scheduler.errors import NotFound
-from scheduler.models import Artifact, DatasetFile, Job
+from scheduler.models import Artifact, DatasetFile, Job, Upload
 from scheduler.selectors.jobs import visible_jobs
 from scheduler.states import TERMINAL
 
@@ -24,9 +24,15 @@ def visible_files(user: User) -> QuerySet[DatasetFile]:
     Administrators see all; a token that is bound to a team sees that team's alone. Deleted files are shown to
     nobody.
     """
-    files = DatasetFile.present.all()
-    if user.is_admin:
-        return files
+    return _seen(DatasetFile.present.all(), user)
+
+
+def _seen(files: QuerySet[DatasetFile], user: User) -> QuerySet[DatasetFile]:
+    return files if user.is_admin else _own(files, user)
+
+
+def _own(files: QuerySet[DatasetFile], user: User) -> QuerySet[DatasetFile]:
+    """Those of the user and of their teams, also of administrators."""
     if user.bound_team_id is not None:
         return files.filter(team__in=user.team_ids)
     return files.filter(Q(owner=user) | Q(team__in=user.team_ids))
@@ -61,11 +67,16 @@ class Storage:
 
 
 def storage_of(owner: User) -> Storage:
-    """What a person takes: uploads, equal ones once, and all that jobs left."""
+    """What a person takes: uploads, equal ones once, and all that jobs left.
+
+    Those that come in parts count as a whole.
+    """
     contents = DatasetFile.present.filter(owner=owner).order_by().values("sha256").annotate(size=Max("bytes"))
     used = contents.aggregate(total=Sum("size"))["total"] or 0
     of_jobs = Artifact.objects.filter(job__owner=owner).aggregate(total=Sum("bytes"))["total"] or 0
-    return Storage(used_bytes=used + of_jobs, quota_bytes=settings.STORAGE_QUOTA_BYTES)
+    pending = Upload.objects.filter(owner=owner, state=Upload.State.PENDING)
+    in_parts = pending.aggregate(total=Sum("bytes"))["total"] or 0
+    return Storage(used_bytes=used + in_parts + of_jobs, quota_bytes=settings.STORAGE_QUOTA_BYTES)
 
 
 def get_file(user: User, file_id: str) -> DatasetFile:
@@ -106,3 +117,31 @@ def with_uses(files: QuerySet[DatasetFile], user: User) -> QuerySet[DatasetFile]
 def _counted(jobs: QuerySet[Job]) -> Subquery:
     """Count jobs without a group, so that there is a row for no jobs, too."""
     return Subquery(jobs.order_by().values(n=Func("pk", function="COUNT")), output_field=IntegerField())
+
+
+def ever_visible_files(user: User) -> QuerySet[DatasetFile]:
+    """Those of `visible_files`, and those that were deleted since.
+
+    They are places in a list, and never shown.
+    """
+    return _seen(DatasetFile.objects.all(), user)
+
+
+def get_upload(user: User, upload_id: str) -> Upload:
+    """An upload of the user's own, with its parts and its file.
+
+    Raises NotFound.
+    """
+    mine = Upload.objects.filter(owner=user).select_related("file").prefetch_related("parts")
+    if user.bound_team_id is not None:
+        mine = mine.filter(team=user.bound_team_id)
+    found = mine.filter(pk=upload_id).first()
+    if found is None:
+        raise NotFound(f"There is no upload {upload_id}.")
+    found.owner = user  # with what its token leaves it
+    return found
+
+
+def file_with_content(user: User, sha256: str) -> DatasetFile | None:
+    """The newest file with this content that is the user's own or of a team of theirs."""
+    return _own(DatasetFile.present.filter(sha256=sha256), user).order_by("-pk").first()

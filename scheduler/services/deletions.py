@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
@@ -103,6 +104,19 @@ def delete_file(*, file: DatasetFile, actor: User, now: datetime) -> None:
     data = {"filename": held.filename, "bytes": held.bytes, "owner": held.owner.get_username()}
     audit(action="file deleted", actor=actor, target=held.pk, data=data, now=now)
     transaction.on_commit(partial(remove_content, held.sha256), robust=True)  # else the sweep does it
+
+
+def delete_expired_files(now: datetime) -> int:
+    """Delete files that their owners kept for a time, and return how many.
+
+    Those that jobs need wait for these.
+    """
+    deleted = 0
+    for file in DatasetFile.present.filter(expires_at__lte=now).select_related("owner"):
+        with suppress(Conflict, NotFound):
+            delete_file(file=file, actor=file.owner, now=now)
+            deleted += 1
+    return deleted
 
 
 def _refuse_needed(file: DatasetFile, actor: User) -> None:

@@ -20,6 +20,7 @@ from scheduler.models import IdempotencyKey
 
 KEPT_FOR = timedelta(hours=48)
 TWIN_WAITS_MS = 2000  # for the transaction of a request with the same key
+_NOT_A_KEY = "\x1f"  # clients' keys are printable
 LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's answer after the longest wait for a lock
 
 Created = TypeVar("Created", bound=models.Model)
@@ -63,6 +64,36 @@ def once(
         raise
 
 
+def once_for_retries(
+    *,
+    owner: User,
+    route: str,
+    token: int,
+    body_digest: str,
+    retry: bool,
+    window: timedelta,
+    now: datetime,
+    create: Callable[[Creation], Created],
+    load: Callable[[str], Created],
+) -> tuple[Created, bool]:
+    """The object of a client that has no key, but counts its repetitions.
+
+    A retry gets what the same token made with the same body within the window, at an address. A first request
+    is an intent of its own, unless a retry of it was quicker: its client gave up waiting and asked again
+    before this was done. `now` is when the request came. Raises KeyInUse.
+    """
+    key = f"{_NOT_A_KEY}{token} {body_digest}"
+    asked = _Retried(
+        owner=owner, route=route, key=key, body_digest=body_digest, now=now, retry=retry, window=window
+    )
+    if made := asked.answer():
+        return load(made), False
+    try:
+        return create(asked.creation), True
+    except _AnsweredMeanwhile as twin:
+        return load(twin.object_id), False
+
+
 class _AnsweredMeanwhile(Exception):
     def __init__(self, object_id: str) -> None:
         self.object_id = object_id
@@ -90,7 +121,7 @@ class _Asked:
                 row = self._reserve()
             if answer := self._check(row):
                 raise _AnsweredMeanwhile(answer)
-            yield lambda made: _note(row, made)
+            yield lambda made: self.note(row, made)
 
     def _rows(self) -> models.QuerySet[IdempotencyKey]:
         return IdempotencyKey.objects.filter(owner=self.owner, route=self.route, key=self.key)
@@ -118,10 +149,28 @@ class _Asked:
             raise KeyReused("This Idempotency-Key was used with another body; use a new key.")
         return row.object_id if row else ""
 
+    def note(self, row: IdempotencyKey, made: models.Model) -> None:
+        row.object_id = str(made.pk)
+        row.save(update_fields=["object_id"])
 
-def _note(row: IdempotencyKey, made: models.Model) -> None:
-    row.object_id = str(made.pk)
-    row.save(update_fields=["object_id"])
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Retried(_Asked):
+    """A first request or a retry; its row tells of the newest object made so."""
+
+    retry: bool
+    window: timedelta
+
+    def _check(self, row: IdempotencyKey | None) -> str:
+        if row is None or not row.object_id:
+            return ""
+        if self.retry:
+            return row.object_id if row.created_at > self.now - self.window else ""
+        return row.object_id if row.by_retry and row.created_at >= self.now else ""
+
+    def note(self, row: IdempotencyKey, made: models.Model) -> None:
+        row.object_id, row.created_at, row.by_retry = str(made.pk), self.now, self.retry
+        row.save(update_fields=["object_id", "created_at", "by_retry"])
 
 
 @contextmanager

@@ -34,17 +34,22 @@ def store_file(
     filename: str,
     now: datetime,
     creation: Creation = unkeyed,
+    sha256: str = "",
+    expires_at: datetime | None = None,
 ) -> DatasetFile:
     """Store an upload of training data.
 
-    Raises BadFile with the first wrong lines, BadParameters, FileTooLarge, OverQuota, TooBusy. The content is
+    sha256: what its content must have, where the sender says so. Raises BadFile with the first wrong lines,
+    BadParameters, FileTooLarge, OverQuota, TooBusy. The content is
     written under a generated name and moved into place when it is complete and checked, so that
     a lost connection leaves neither a row nor a file. `creation` opens the transaction of the
     row.
     """
-    name = _shown_name(filename)
+    name = shown_name(filename)
     with arriving() as partial:
         digest, size = write_new(stream, partial, limit=settings.MAX_UPLOAD_BYTES)
+        if sha256 not in ("", digest):
+            raise BadParameters({"sha256": f"is {sha256}, but what arrived has {digest}; send it again"})
         facts = check(partial)
         with creation() as note:
             require_room(owner=owner, sha256=digest, size=size)
@@ -61,6 +66,7 @@ def store_file(
                 lengths=[list(pair) for pair in facts.lengths],
                 unused_fields=list(facts.unused),
                 created_at=now,
+                expires_at=expires_at,
             )
             note(file)
     return file
@@ -112,7 +118,7 @@ def _keep(partial: Path, target: Path) -> None:
     partial.replace(target)
 
 
-def _shown_name(filename: str) -> str:
+def shown_name(filename: str) -> str:
     """The base name: it is shown, never used as a path. Raises BadParameters."""
     try:
         return clean_name(filename.replace("\\", "/").rsplit("/", 1)[-1])[:255] or "unnamed.jsonl"
