@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import include, path, re_path
 
 from portal.api.people.device import DeviceAuthorizationApi, OAuthTokenApi
+from portal.openai.views import unknown
 from portal.ops.beat import beatz
 from portal.ops.health import MetricsView, healthz, readyz
 
@@ -18,6 +19,8 @@ urlpatterns = [
     path("api/", include("portal.api.urls")),
     path("oauth/device-authorization/", DeviceAuthorizationApi.as_view()),
     path("oauth/token/", OAuthTokenApi.as_view()),
+    re_path(r"^(?:v1|openai/v1|openai)/", include("portal.openai.urls")),
+    re_path(r"^(?:v1|openai)\Z", unknown),  # else it would be sent on to the address with a slash
     path("agent/v1/", include("portal.nodes.urls")),
     path("", include("portal.web.urls")),
 ]

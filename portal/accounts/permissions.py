@@ -19,6 +19,7 @@ _OPENAI = r"/v1|/openai(/v1|/deployments/[^/]+)?"
 NEEDED: tuple[tuple[re.Pattern[str], Scope], ...] = (
     # They answer a question and change nothing that anybody else sees.
     (re.compile(r"/api/(recommendations|intents|logs)/"), Scope.READ),
+    (re.compile(rf"({_OPENAI})/fine_tuning/estimates\Z"), Scope.READ),
     # A token may end and rotate itself; others are looked at where it is done.
     (re.compile(r"/api/tokens/[^/]+/"), Scope.READ),
     (re.compile(r"/api/(jobs|arrays|files|uploads|imports)/"), Scope.SUBMIT),

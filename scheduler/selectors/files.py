@@ -15,7 +15,7 @@ from portal.accounts.time_zones import local
 from scheduler.errors import NotFound
 from scheduler.models import Artifact, DatasetFile, Job, Upload
 from scheduler.selectors.jobs import visible_jobs
-from scheduler.states import TERMINAL
+from scheduler.states import TERMINAL, JobState, StopFor
 
 
 def visible_files(user: User) -> QuerySet[DatasetFile]:
@@ -99,9 +99,12 @@ def deletable_files(user: User) -> QuerySet[DatasetFile]:
 
 
 def jobs_that_need(file: DatasetFile) -> QuerySet[Job]:
-    """Unfinished jobs that train or validate on it, also those of other people."""
+    """Unfinished jobs that train or validate on it, also those of other people.
+
+    One that stops for good reads no more of it.
+    """
     using = Job.objects.filter(Q(training_file=file) | Q(validation_file=file))
-    return using.exclude(state__in=TERMINAL)
+    return using.exclude(state__in=TERMINAL).exclude(state=JobState.STOPPING, stop_for=StopFor.CANCEL)
 
 
 def with_uses(files: QuerySet[DatasetFile], user: User) -> QuerySet[DatasetFile]:

@@ -266,12 +266,19 @@ def _lora(tuning: str, request: Request) -> dict[str, Choice]:
     }
 
 
+def base_learning_rate(model_name: str, tuning: str) -> float:
+    """The rate at which the model is trained unless somebody sets another one."""
+    if model_name.startswith("builtin/"):
+        return UNTRAINED_LEARNING_RATE
+    return LEARNING_RATES.get(tuning, 2e-4)
+
+
 def _learning_rate(tuning: str, request: Request) -> Choice:
+    tuning = request.fixed.get("tuning", tuning)
+    rate = base_learning_rate(request.model_name, tuning)
     if request.model_name.startswith("builtin/"):
         reason = "The built-in models start from random weights and need large steps."
-        return Choice(value=UNTRAINED_LEARNING_RATE, by="default", reason=reason)
-    tuning = request.fixed.get("tuning", tuning)
-    rate = LEARNING_RATES.get(tuning, 2e-4)
+        return Choice(value=rate, by="default", reason=reason)
     return Choice(value=rate, by="default", reason=f"{rate:g} is the usual starting point for {tuning}.")
 
 

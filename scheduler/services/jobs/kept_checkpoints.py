@@ -51,20 +51,22 @@ def _forget(job_id: str, now: datetime) -> int:
     return _remove(needless)  # from here on no attempt is told to go on from them
 
 
-def delete_outputs(*, job: Job, actor: User, now: datetime) -> int:
-    """Remove all files that an ended job left, and return how many.
+def delete_outputs(*, job: Job, actor: User, now: datetime, path: str = "") -> int:
+    """Remove all files that an ended job left, or those at one path, and return how many.
 
     Its history and log stay. Raises Conflict while the job lives, and where it has none.
     """
     with transaction.atomic():
         job = locked(job.pk)
-        files = list(Artifact.objects.filter(job=job))
+        left = Artifact.objects.filter(job=job)
+        files = list(left.filter(path=path) if path else left)
         if job.state not in TERMINAL:
             raise Conflict("The job has not ended; cancel it or wait for its end first.")
         if not files:
             raise Conflict("The job has no files at the portal.")
-        of_checkpoints = Checkpoint.objects.filter(job=job, node__isnull=True, fault="")
-        of_checkpoints.update(fault=SUPERSEDED)
+        if not path:
+            of_checkpoints = Checkpoint.objects.filter(job=job, node__isnull=True, fault="")
+            of_checkpoints.update(fault=SUPERSEDED)
         reason = "The files that it left were deleted."
         data = {"files": len(files), "bytes": sum(file.bytes for file in files)}
         note_job(job=job, event=EventType.JOB_FILES_DELETED, now=now, reason=reason, actor=actor, data=data)

@@ -20,6 +20,7 @@ from trainer.step_metrics import STEP_CHARTS
 
 # Values for a gap, by its name: one object, or all the words that the view knows.
 GAPS: dict[str, str] = {
+    "upload_id": "{upload}",
     "job_id": "{job}", "array_id": "{array}", "file_id": "{file}", "user_id": "{user}",
     "account_id": "{account}", "key_id": "{account_token}", "token_id": "{token}", "team_id": "{team}",
     "member_id": "{member}", "node_id": "{node}", "calibration_id": "{calibration}", "claim_id": "{claim}",
@@ -36,9 +37,13 @@ WORDS: dict[tuple[str, str], Iterable[str]] = {
     ("users/", "verb"): people.VERBS, ("teams/<int:team_id>/<", "verb"): teams.VERBS,
     ("teams/<int:team_id>/m", "verb"): ("role", "remove"), ("nodes/", "verb"): node.VERBS,
     ("catalogue/", "kind"): FORMS, ("api/models/", "name"): ("{model}",), ("api/gpus/", "name"): ("{gpu}",),
+    ("v1/models", "name"): ("{model}", "builtin/tiny-llama"),
     ("agent/", "name"): ("train.jsonl",), ("agent/", "wheel"): ("foretune_node.whl",),
     ("client/", "wheel"): ("foretune.whl",),
 }  # fmt: skip
+# What no other route answers, and one address for those that several prefixes share.
+OTHER_ROUTES, OTHER_NAMES = "api/^.*$", r"^.*\Z"
+AS_OPENAI = (r"^(?:v1|openai/v1|openai)/", r"^(?:v1|openai)\Z")
 GAP = re.compile(r"<\w+:(\w+)>")
 TABLES = "/admin/"  # Django's own addresses for looking at tables: one rule for all
 
@@ -58,8 +63,11 @@ def _below(resolver: URLResolver, prefix: str) -> Iterator[str]:
 
 def addresses(route: str) -> Iterator[str]:
     """The route with its gaps filled, once for each word that it knows."""
-    if route == "api/^.*$":  # what no other route answers
+    if route == OTHER_ROUTES:
         route = "api/nothing/"
+    for prefix in AS_OPENAI:
+        route = route.replace(prefix, "v1/")
+    route = route.replace(OTHER_NAMES, "nothing")
     names = GAP.findall(route)
     for filling in product(*(_fillings(route, name) for name in names)):
         filled = iter(filling)

@@ -21,7 +21,7 @@ from tests.harness import world
 from tests.portal.access.sides import Askers, Side
 
 ROLES = ("anonymous", "gone", "member", "read", "lead", "stranger", "admin", "admin_write", "node", "other")
-BY_TOKEN = ("/api/", "/agent/", "/metrics")  # the other addresses are pages
+BY_TOKEN = ("/api/", "/agent/", "/v1/", "/metrics")  # the other addresses are pages
 GAP = re.compile(r"\{(\w+)\}")
 RUNS = b"""model_name,method,gpu_model,number_gpus,tokens_per_sample,per_device_batch_size,status
 llama3.1-8b,full,A100-SXM4-80GB,1,512,64,oom
@@ -31,6 +31,7 @@ FILES = {
     "@jsonl": ("file", "data.jsonl", world.training_lines()),
     "@script": ("file", "train.yaml", b"learning_rate: 1e-4"),
     "@upload": ("upload", "data.jsonl", world.training_lines()),
+    "@part": ("data", "upload", b"part"),
     "@csv": ("file", "runs.csv", RUNS),
 }
 
@@ -114,7 +115,7 @@ class AccessMatrix:
             return {"data": b"bytes", "content_type": "application/octet-stream"}
         if body in FILES:
             return _multipart(*FILES[body])
-        if address.startswith(("/api/", "/agent/")):
+        if address.startswith(("/api/", "/agent/", "/v1/")):
             return {"data": self.filled(body).encode(), "content_type": "application/json"}
         fields = urlencode(json.loads(self.filled(body or "{}")), doseq=True)
         return {"data": fields.encode(), "content_type": "application/x-www-form-urlencoded"}

@@ -38,6 +38,7 @@ from scheduler.models import (
     Simulation,
     StartQuestion,
 )
+from scheduler.services.files.parts import begin_upload
 from scheduler.services.files.uploads import store_file
 from scheduler.services.jobs.verbs import submit_job
 from scheduler.services.nodes.register import create_join_token
@@ -251,6 +252,7 @@ def places(first: Side, admin: User) -> dict[str, str]:
         "predictor": str(version.number),
         "execution": str(run.pk),
         "output": OUTPUT,
+        "upload": begin_upload(owner=first.owner, filename="x", size=99, now=now).pk,
         "later": (now + timedelta(days=9)).isoformat().replace("+00:00", "Z"),
         "gpu": "added-gpu",
         "model": "added-model",

@@ -22,7 +22,7 @@ READ = {
         "recommendations", "recommendations/check", "recommendations/plans", "recommendations/start",
         "intents", "logs",
     )
-}  # fmt: skip
+} | {"POST /v1/fine_tuning/estimates"}  # fmt: skip
 OWN_TOKEN = re.compile(r"\w+ /api/tokens/\{token\}/")  # where it is done, only a token itself may do it
 SUBMIT = re.compile(
     r"\w+ /(api/(jobs|arrays|files|uploads|imports)/|(v1|openai)/.*(files|uploads|fine_tuning))"
