@@ -1,0 +1,1 @@
+"""Programs that unmodified clients of OpenAI run, each in an environment of its own."""
