@@ -66,9 +66,10 @@ def own_teams(user: User) -> QuerySet[Team]:
 
 
 def own_team(user: User, text: str) -> Team | None:
-    """The team of the person's that has this name, or else this id."""
-    teams = own_teams(user).filter(Q(name=text) | Q(pk=key_of(Team, text)))
-    return max(teams, key=lambda team: team.name == text, default=None)
+    """The team of the person's that has this id, or else this name."""
+    key = key_of(Team, text)
+    teams = own_teams(user).filter(Q(name=text) | Q(pk=key))
+    return max(teams, key=lambda team: team.pk == key, default=None)
 
 
 def texts_may_leave(user: User) -> bool:
@@ -84,6 +85,20 @@ def members(team: Team) -> QuerySet[Membership]:
     return (
         Membership.objects.filter(team=team).select_related("user", "team").order_by("role", "user__username")
     )
+
+
+def member_called(team: Team, text: str) -> Membership | None:
+    """The member of this id of a person, or else of this name."""
+    key = key_of(User, text)
+    found = members(team).filter(Q(user__username=text) | Q(user_id=key))
+    return max(found, key=lambda member: member.user_id == key, default=None)
+
+
+def username_called(text: str) -> str:
+    """The name of the person of this id; other texts, which may be names, as they are."""
+    key = key_of(User, text)
+    named = User.objects.filter(pk__in=[] if key is None else [key])
+    return named.values_list("username", flat=True).first() or text
 
 
 def own_tokens(user: User) -> QuerySet[ApiToken]:

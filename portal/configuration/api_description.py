@@ -12,6 +12,7 @@ SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_REQUEST": True,  # uploads are binary; what only answers have is left out of requests
     "ENUM_NAME_OVERRIDES": {
+        "RoleEnum": "portal.accounts.models.Role.choices",
         "SimulationStateEnum": "scheduler.models.simulations.STATES",
         "JobStateEnum": "scheduler.selectors.public_states.STATE_CHOICES",
         "AfterKindEnum": [(kind, kind) for kind in ("succeeded", "ended")],

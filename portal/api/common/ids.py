@@ -15,6 +15,7 @@ from rest_framework.exceptions import ValidationError
 from knowledge.models import Execution
 from portal.accounts import public_ids
 from portal.accounts.models import ApiToken, AuditEntry, Team, User
+from scheduler.errors import NotFound
 from scheduler.models import MaintenanceWindow, Market, MarketSample
 from scheduler.models.ids import is_id_like
 
@@ -54,6 +55,14 @@ def named(rows: QuerySet[Row], text: str, by: str = "name") -> Row | None:
     key = key_of(rows.model, text)
     found = rows.filter(pk=key).first() if key is not None else None
     return found or (rows.filter(**{by: text}).first() if by and key is None else None)
+
+
+def row_of(rows: QuerySet[Row], text: str, noun: str, by: str = "") -> Row:
+    """The row that an id, or where `by` names a field a name, names. Raises NotFound."""
+    row = named(rows, text, by)
+    if row is None:
+        raise NotFound(f"There is no such {noun}.")
+    return row
 
 
 class IdField(serializers.Field[Any, Any, Any, Any]):

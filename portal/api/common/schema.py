@@ -51,7 +51,8 @@ class ApiSchema(AutoSchema):
 
     def get_description(self) -> str:  # type: ignore[override]  # as drf-spectacular has it
         """What the docstring says, its lines joined to paragraphs."""
-        paragraphs = (super().get_description() or "").split("\n\n")
+        about = self.view.about.get(self.view.action) if isinstance(self.view, Resource) else None
+        paragraphs = (about or super().get_description() or "").split("\n\n")
         return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
     def get_summary(self) -> str:

@@ -23,11 +23,10 @@ from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer
 from portal.api.common.idempotent import create, create_with_secret, created, in_one_transaction
-from portal.api.common.ids import name_field, named
+from portal.api.common.ids import name_field, row_of
 from portal.api.common.pages import CursorPages, ordered, read_query
 from portal.api.common.views import StrictView
 from portal.clock import database_now
-from scheduler.errors import NotFound
 
 Row = TypeVar("Row", bound=Model)
 
@@ -39,12 +38,13 @@ class NoBody(StrictSerializer):
 class Resource(StrictView, GenericViewSet[Any]):
     """A noun of the API.
 
-    `takes` has the body of each action that has one, `tells` the answer of each that is not told by
-    `serializer_class`, `query` the query parameters, `orders` the words of `order=` with the fields of rows.
-    A body where none is taken is refused as well. Filters are a `filterset_class`.
+    By action `about` describes what DRF brings, `takes` has the body, `tells` the answer where it is not told
+    by `serializer_class`, and `query` the query parameters. `orders` has the words of `order=` with the
+    fields of rows, `filterset_class` the filters. A body where none is taken is refused as well.
     """
 
     request: ApiRequest
+    about: ClassVar[Mapping[str, str]] = {}
     takes: ClassVar[Mapping[str, type[BaseSerializer[Any]]]] = {}
     tells: ClassVar[Mapping[str, Any]] = {}
     orders: ClassVar[Mapping[str, str]] = {}
@@ -103,10 +103,7 @@ class Resource(StrictView, GenericViewSet[Any]):
 
     def row_named(self, rows: QuerySet[Row], text: str, noun: str = "") -> Row:
         """The row of an id or a name. Raises NotFound."""
-        row = named(rows, text, name_field(rows.model) if self.is_named else "")
-        if row is None:
-            raise NotFound(f"There is no such {noun or self.noun}.")
-        return row
+        return row_of(rows, text, noun or self.noun, name_field(rows.model) if self.is_named else "")
 
     def made(self, make: Callable[[], Model], load: Callable[[Any], Model] | None = None) -> Response:
         """Answer to a creation, which may be repeated under its key.
@@ -114,15 +111,15 @@ class Resource(StrictView, GenericViewSet[Any]):
         load: finds the row by its key; the rows of the list unless given.
         """
         row, new = create(self.request, make=in_one_transaction(make), load=load or self.row_of_key)
-        return self._created(self.row_of_key(row.pk) if load is None else row, new)
+        return self._created(self.shown(self.row_of_key(row.pk) if load is None else row), new)
 
     def made_with_secret(self, make: Callable[[], tuple[Model, str]], secret: str) -> Response:
         """Answer to a creation with a secret, which is shown once under this name."""
         row, plain = create_with_secret(self.request, make=make, load=self.row_of_key)
-        return self._created(row, plain is not None, {secret: plain})
+        told = super().get_serializer_class()(row, context=self.get_serializer_context()).data
+        return self._created({**told, secret: plain}, plain is not None)
 
-    def _created(self, row: Model, new: bool, more: Mapping[str, Any] | None = None) -> Response:
-        shown = {**self.shown(row), **(more or {})}
+    def _created(self, shown: Mapping[str, Any], new: bool) -> Response:
         return created(shown, path=f"{self.request.path}{shown['id']}/", made=new)
 
     def row_of_key(self, key: Any) -> Any:

@@ -79,6 +79,7 @@ class Windows(ListModelMixin, RetrieveModelMixin, AdminWrites):
     """
 
     noun, is_named = "window", False
+    about = {"list": "The windows that have not ended.", "retrieve": "One window."}
     serializer_class = WindowOut
     queryset = all_windows()
     lookup_url_kwarg = "window_id"

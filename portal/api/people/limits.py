@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.permissions import BasePermission
+from rest_framework.decorators import action
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.models import Team, User
-from portal.accounts.permissions import AdminOnly, Scoped
 from portal.accounts.requests import ApiRequest
-from portal.accounts.selectors import visible_teams, visible_users
 from portal.api.common.fields import Number, StrictSerializer, StrictText, WholeNumber
-from portal.api.common.period import PeriodQuery, read_period
-from portal.api.common.views import StrictView
+from portal.api.common.views import AdminWritesApi
+from portal.api.common.viewsets import Resource
 from portal.api.jobs.terms import RankField
 from portal.clock import database_now
 from scheduler.core.job_terms import JOB_TERMS, MOST_RUN_S
 from scheduler.core.quotas.receipt import Receipt
-from scheduler.errors import NotFound
 from scheduler.models import PersonLimit, TeamQuota
-from scheduler.selectors.analysis.team_usage import TeamUsage, team_usage
+from scheduler.selectors.analysis.team_usage import TeamUsage
 from scheduler.selectors.cluster.fair_shares import ShareUsed, share_of
 from scheduler.selectors.quotas import default_limit, limit_of, quota_warnings, quotas_of, used_this_month
 from scheduler.services.fair_shares import LEAST_WEIGHT, MOST_WEIGHT, set_weight
@@ -34,7 +31,6 @@ from scheduler.services.quotas import (
     LimitValues,
     QuotaValues,
     set_limit,
-    set_quotas,
 )
 from scheduler.states import PriorityClass
 
@@ -127,43 +123,6 @@ class LimitOut(serializers.ModelSerializer[PersonLimit]):
         return used_this_month([user.pk], database_now()).get(user.pk, 0.0) / 3600 if user else None
 
 
-class AdminsPut(StrictView):
-    """A resource that administrators write, and people read who may see it."""
-
-    def get_permissions(self) -> list[BasePermission]:
-        return [AdminOnly() if self.request.method in ("PUT", "DELETE") else Scoped()]
-
-
-class QuotasApi(AdminsPut):
-    @extend_schema(operation_id="quotas_list", responses=QuotasOut)
-    def get(self, request: ApiRequest, team_id: int) -> Response:
-        """The team's guarantees, for its members and administrators."""
-        return _quotas(_team(request, team_id))
-
-    @extend_schema(operation_id="quotas_set", request=QuotasIn, responses=QuotasOut)
-    def put(self, request: ApiRequest, team_id: int) -> Response:
-        """Set all quotas of a team: those that are not named end (administrators)."""
-        team = _team(request, team_id)
-        data = QuotasIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        quotas = [QuotaValues(**values) for values in data.validated_data["quotas"]]
-        set_quotas(team=team, quotas=quotas, actor=request.user, now=database_now())
-        return _quotas(team)
-
-
-class UsageApi(StrictView):
-    query = {"get": PeriodQuery}
-
-    @extend_schema(operation_id="teams_usage", responses=UsageOut)
-    def get(self, request: ApiRequest, team_id: int) -> Response:
-        """GPU time that the team was guaranteed, used, lent and borrowed in a period."""
-        team = _team(request, team_id)
-        now = database_now()
-        period = read_period(self.parameters, usual=USUAL, now=now)
-        content = {"since": period.start, "until": period.end, "usage": team_usage(team, period, now)}
-        return Response(UsageOut(content).data)
-
-
 class ShareIn(StrictSerializer):
     weight = Number(
         min_value=LEAST_WEIGHT, max_value=MOST_WEIGHT, help_text="What its use is divided by; 1 is usual."
@@ -175,102 +134,49 @@ class ShareOut(serializers.Serializer[ShareUsed]):
     used_gpu_s = serializers.FloatField(help_text="GPU-seconds, of which half count after seven days.")
 
 
-class TeamShareApi(AdminsPut):
-    @extend_schema(operation_id="teams_share", responses=ShareOut)
-    def get(self, request: ApiRequest, team_id: int) -> Response:
-        """The team's weight in fair shares, and its use of GPUs."""
-        return _share(_team(request, team_id))
+class ShareResource(Resource):
+    """Teams and people, who have a weight in fair shares."""
 
-    @extend_schema(operation_id="teams_share_set", request=ShareIn, responses=ShareOut)
-    def put(self, request: ApiRequest, team_id: int) -> Response:
-        """Let a team weigh more or less than others (administrators)."""
-        return _set_share(request, _team(request, team_id))
+    takes = {"set_share": ShareIn}
+    tells = {"share": ShareOut, "set_share": ShareOut}
 
+    @action(detail=True)
+    def share(self, request: Any, **_: Any) -> Response:
+        """The weight in fair shares, and the use of GPUs; of people your own, or for administrators."""
+        return self.tell(share_of(self.get_object(), self.now))
 
-class UserShareApi(AdminsPut):
-    @extend_schema(operation_id="users_share", responses=ShareOut)
-    def get(self, request: ApiRequest, user_id: int) -> Response:
-        """A person's weight and use: your own, or anybody's for administrators."""
-        return _share(_user(request, self, user_id))
-
-    @extend_schema(operation_id="users_share_set", request=ShareIn, responses=ShareOut)
-    def put(self, request: ApiRequest, user_id: int) -> Response:
-        """Let a person weigh more or less than others (administrators)."""
-        return _set_share(request, _user(request, self, user_id))
+    @share.mapping.put
+    def set_share(self, request: Any, **_: Any) -> Response:
+        """Let it weigh more or less than others (administrators)."""
+        account = self.get_object()
+        set_weight(of=account, **self.body(), **self.by)
+        return self.tell(share_of(account, self.now))
 
 
-class LimitsApi(AdminsPut):
+class DefaultLimitsApi(AdminWritesApi):
     @extend_schema(operation_id="limits_retrieve", responses=LimitOut)
-    def get(self, request: ApiRequest, user_id: int) -> Response:
-        """The limits of a person: your own, or anybody's for administrators."""
-        return _limits(_user(request, self, user_id))
-
-    @extend_schema(operation_id="limits_set", request=LimitIn, responses=LimitOut)
-    def put(self, request: ApiRequest, user_id: int) -> Response:
-        """Give a person limits of their own (administrators)."""
-        user = _user(request, self, user_id)
-        set_limit(user=user, values=_limit_values(request), actor=request.user, now=database_now())
-        return _limits(user)
-
-    @extend_schema(operation_id="limits_remove", request=None, responses={200: LimitOut})
-    def delete(self, request: ApiRequest, user_id: int) -> Response:
-        """Let the limits of everybody hold for a person again (administrators)."""
-        user = _user(request, self, user_id)
-        set_limit(user=user, values=None, actor=request.user, now=database_now())
-        return _limits(user)
-
-
-class DefaultLimitsApi(AdminsPut):
-    @extend_schema(operation_id="limits_default", responses=LimitOut)
     def get(self, request: ApiRequest) -> Response:
         """The limits of everybody without limits of their own."""
-        return _limits(None)
+        return Response(limits_told(None))
 
-    @extend_schema(operation_id="limits_default_set", request=LimitIn, responses=LimitOut)
+    @extend_schema(operation_id="limits_set", request=LimitIn, responses=LimitOut)
     def put(self, request: ApiRequest) -> Response:
         """Set the limits of everybody without limits of their own (administrators)."""
-        set_limit(user=None, values=_limit_values(request), actor=request.user, now=database_now())
-        return _limits(None)
+        data = LimitIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        values = LimitValues(**data.validated_data)
+        set_limit(user=None, values=values, actor=request.user, now=database_now())
+        return Response(limits_told(None))
 
 
-def _team(request: ApiRequest, team_id: int) -> Team:
-    found = visible_teams(request.user).filter(pk=team_id).first()
-    if found is None:
-        raise NotFound("There is no such team of yours.")
-    return found
+def quota_values(body: Mapping[str, Any]) -> list[QuotaValues]:
+    return [QuotaValues(**values) for values in body["quotas"]]
 
 
-def _user(request: ApiRequest, view: APIView, user_id: int) -> User:
-    if user_id == request.user.pk:
-        return request.user
-    others = visible_users(request.user) if AdminOnly().has_permission(request, view) else User.objects.none()
-    found = others.filter(pk=user_id).first()
-    if found is None:
-        raise NotFound("There is no such user.")
-    return found
+def quotas_told(team: Team) -> Any:
+    return QuotasOut({"quotas": quotas_of(team), "warnings": quota_warnings(team)}).data
 
 
-def _share(account: Team | User) -> Response:
-    return Response(ShareOut(share_of(account, database_now())).data)
-
-
-def _set_share(request: ApiRequest, account: Team | User) -> Response:
-    data = ShareIn(data=request.data)
-    data.is_valid(raise_exception=True)
-    set_weight(of=account, actor=request.user, now=database_now(), **data.validated_data)
-    return _share(account)
-
-
-def _quotas(team: Team) -> Response:
-    return Response(QuotasOut({"quotas": quotas_of(team), "warnings": quota_warnings(team)}).data)
-
-
-def _limits(user: User | None) -> Response:
+def limits_told(user: User | None) -> Any:
     limit = (limit_of(user) if user else default_limit()) or PersonLimit()
-    return Response(LimitOut(limit, context={"user": user}).data)
-
-
-def _limit_values(request: ApiRequest) -> LimitValues:
-    data = LimitIn(data=request.data)
-    data.is_valid(raise_exception=True)
-    return LimitValues(**data.validated_data)
+    return LimitOut(limit, context={"user": user}).data

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied, ValidationError
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.response import Response
 
-from portal.accounts.models import ApiToken, Scope, Team, User
+from portal.accounts.models import ApiToken, Scope, User
 from portal.accounts.permissions import token_allows
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import own_teams, own_tokens
 from portal.accounts.services import create_bound_token, revoke_token
 from portal.accounts.token_bounds import MOST_NETWORKS, Bounds, clean_networks, refuse_greater, usual_end
 from portal.api.common.fields import ChoiceField, Name, StrictSerializer, StrictText, ZonedDateTime
-from portal.api.common.idempotent import KEY, create_with_secret
-from portal.api.common.ids import RowField
-from portal.api.common.pages import list_of
+from portal.api.common.ids import IdField, RowField
 from portal.api.common.refs import TeamRef
 from portal.api.common.views import StrictView
+from portal.api.common.viewsets import Resource
 from portal.clock import database_now
-from scheduler.errors import NotFound
 from scheduler.selectors.files import Storage, storage_of
 
 
@@ -33,10 +32,9 @@ class StorageOut(serializers.Serializer[Storage]):
 
 
 class MeOut(serializers.ModelSerializer[User]):
+    id = IdField(User)
     admin = serializers.BooleanField(source="is_admin")
-    teams: serializers.SlugRelatedField[Team] = serializers.SlugRelatedField(
-        many=True, read_only=True, slug_field="name"
-    )
+    teams = TeamRef(many=True)
     storage = serializers.SerializerMethodField()
 
     class Meta:
@@ -78,6 +76,7 @@ class TokenIn(StrictSerializer):
 
 
 class TokenOut(serializers.ModelSerializer[ApiToken]):
+    id = IdField(ApiToken)
     team = TeamRef(allow_null=True, help_text="The only one that it reaches; null: all that its owner sees.")
     networks = serializers.ListField(child=serializers.CharField(), help_text="From where it may be used.")
 
@@ -98,9 +97,6 @@ class NewTokenOut(TokenOut):
         fields = [*TokenOut.Meta.fields, "token"]
 
 
-TokenList = list_of(TokenOut)
-
-
 class MeApi(StrictView):
     @extend_schema(operation_id="me_retrieve", responses=MeOut)
     def get(self, request: ApiRequest) -> Response:
@@ -108,44 +104,44 @@ class MeApi(StrictView):
         return Response(MeOut(request.user).data)
 
 
-def _own_token(request: ApiRequest) -> ApiToken | None:
-    return request.auth if isinstance(request.auth, ApiToken) else None
+class Tokens(ListModelMixin, RetrieveModelMixin, Resource):
+    """Your API tokens."""
 
+    noun, is_named = "token of yours", False
+    about = {
+        "list": "Your tokens, newest first; the tokens themselves are not kept.",
+        "retrieve": "One of your tokens.",
+    }
+    serializer_class = TokenOut
+    queryset = ApiToken.objects.none()
+    lookup_url_kwarg = "token_id"
+    takes = {"create": TokenIn}
+    tells = {"create": NewTokenOut}
 
-class TokensApi(StrictView):
-    @extend_schema(operation_id="tokens_list", responses=TokenList)
-    def get(self, request: ApiRequest) -> Response:
-        """Your tokens, newest first; the tokens themselves are not kept."""
-        return Response({"data": TokenOut(own_tokens(request.user), many=True).data})
+    def get_queryset(self) -> QuerySet[ApiToken]:
+        return own_tokens(self.request.user)
 
-    @extend_schema(
-        operation_id="tokens_create", parameters=[KEY], request=TokenIn, responses={201: NewTokenOut}
-    )
-    def post(self, request: ApiRequest) -> Response:
+    @property
+    def own(self) -> ApiToken | None:
+        """The token of the request; None in a session."""
+        return self.request.auth if isinstance(self.request.auth, ApiToken) else None
+
+    def create(self, request: Any) -> Response:
         """Create a token.
 
         A token cannot create one that may do more, or lives longer, than itself.
         """
-        data = TokenIn(data=request.data, context={"request": request})
-        data.is_valid(raise_exception=True)
-        said = dict(data.validated_data)
-        name, bounds = said.pop("name"), Bounds(**{**said, "scope": Scope(said["scope"])})
-        refuse_greater(_own_token(request), bounds)
-        make = partial(create_bound_token, owner=request.user, name=name, bounds=bounds, now=database_now())
-        token, plain = create_with_secret(
-            request, make=make, load=lambda pk: own_tokens(request.user).get(pk=pk)
+        values = self.body()
+        name, bounds = values.pop("name"), Bounds(**{**values, "scope": Scope(values["scope"])})
+        refuse_greater(self.own, bounds)
+        return self.made_with_secret(
+            lambda: create_bound_token(owner=request.user, name=name, bounds=bounds, now=self.now), "token"
         )
-        return Response({**TokenOut(token).data, "token": plain}, status=201)
 
-
-class RevokeApi(StrictView):
-    @extend_schema(operation_id="tokens_revoke", request=None, responses=TokenOut)
-    def post(self, request: ApiRequest, token_id: int) -> Response:
+    def destroy(self, request: Any, token_id: str) -> Response:
         """End one of your tokens at once."""
-        token = own_tokens(request.user).filter(pk=token_id).first()
-        if token is None:
-            raise NotFound("There is no such token of yours.")
-        own = _own_token(request)
-        if own is not None and own != token and not token_allows(request, Scope.WRITE):
+        token = self.get_object()
+        if self.own not in (None, token) and not token_allows(request, Scope.WRITE):
             raise PermissionDenied("A token of this scope ends itself alone; others need the scope write.")
-        return Response(TokenOut(revoke_token(token=token, actor=request.user, now=database_now())).data)
+        revoke_token(token=token, **self.by)
+        return Response(status=204)

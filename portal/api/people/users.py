@@ -5,37 +5,42 @@ List, create, change, lock out, let in, new passwords, and other people's tokens
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from django.contrib.auth.validators import UnicodeUsernameValidator
-from drf_spectacular.utils import extend_schema
+from django.db.models import QuerySet
+from django_filters.rest_framework import FilterSet
 from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.response import Response
 
-from portal.accounts.errors import InvalidValue
 from portal.accounts.models import User
 from portal.accounts.people import Profile, change_user, create_user, let_in
-from portal.accounts.requests import ApiRequest
+from portal.accounts.permissions import AdminOnly
 from portal.accounts.selectors import tokens_of, visible_users
 from portal.accounts.services import revoke_token
-from portal.api.common.fields import Email, Name, SearchText, StrictBoolean, StrictSerializer
-from portal.api.common.idempotent import KEY, create_with_secret
-from portal.api.common.pages import PageQuery, page, page_of
-from portal.api.common.views import AdminApi
-from portal.api.people.me import TokenList, TokenOut
-from portal.clock import database_now
-from scheduler.errors import NotFound
+from portal.api.common.fields import Email, Name, StrictBoolean, StrictSerializer
+from portal.api.common.filters import TextFilter
+from portal.api.common.ids import IdField, RowField, public_id, row_of
+from portal.api.common.pages import PageQuery
+from portal.api.people.limits import LimitIn, LimitOut, ShareResource, limits_told
+from portal.api.people.me import TokenOut
 from scheduler.services.lockouts import lock_out, reset_password, revoke_all
+from scheduler.services.quotas import LimitValues, set_limit
 
 
 class UserOut(serializers.ModelSerializer[User]):
+    id = IdField(User)
     admin = serializers.BooleanField(source="is_staff")
     active = serializers.BooleanField(source="is_active", help_text="False if the account is deactivated.")
+    created_at = serializers.DateTimeField(source="date_joined")
+    last_login_at = serializers.DateTimeField(source="last_login", allow_null=True)
 
     class Meta:
         model = User
-        fields = ["id", "username", "email", "admin", "active", "date_joined", "last_login"]
+        fields = ["id", "username", "email", "admin", "active", "created_at", "last_login_at"]
 
 
 class NewUserOut(UserOut):
@@ -47,23 +52,26 @@ class NewUserOut(UserOut):
         fields = [*UserOut.Meta.fields, "password"]
 
 
-class ProfileIn(StrictSerializer):
-    email = Email(max_length=254, allow_blank=True)
-    admin = StrictBoolean()
-
-
 class NewUserIn(StrictSerializer):
     username = Name(max_length=150, validators=[UnicodeUsernameValidator()])
     email = Email(max_length=254, allow_blank=True, default="")
     admin = StrictBoolean(default=False)
 
 
-class ChangeUserIn(ProfileIn):
-    seen = ProfileIn(help_text="The values you saw; if they have changed since, nothing is changed (409).")
+class ProfileIn(StrictSerializer):
+    email = Email(max_length=254, allow_blank=True)
+    admin = StrictBoolean()
 
 
-class UserQuery(PageQuery):
-    username = SearchText(max_length=150, required=False, help_text="A part of the name.")
+class ProfileSeen(StrictSerializer):
+    email = Email(max_length=254, allow_blank=True, required=False)
+    admin = StrictBoolean(required=False)
+
+
+class UserChangeIn(ProfileIn):
+    seen = ProfileSeen(
+        required=False, help_text="The values you saw; if they have changed since, the answer is 409."
+    )
 
 
 class PasswordIn(StrictSerializer):
@@ -73,150 +81,138 @@ class PasswordIn(StrictSerializer):
 
 
 class DeactivateIn(StrictSerializer):
-    hand_over_to = Name(
-        max_length=150, default=None, allow_null=True,
-        help_text="Name of the user who gets the unfinished jobs; if left out, they are cancelled.",
-    )  # fmt: skip
+    hand_over_to = RowField(
+        visible_users,
+        default=None,
+        allow_null=True,
+        help_text="Id or name of the one who gets the unfinished jobs; if left out, they are cancelled.",
+    )
 
 
 class PasswordOut(serializers.Serializer[Any]):
     password = serializers.CharField(help_text="Shown only once.")
 
 
-UserPage = page_of(UserOut)
+class UserFilter(FilterSet):
+    username = TextFilter(max_length=150, lookup_expr="icontains", help_text="A part of the name.")
 
 
-def _profile(said: dict[str, Any]) -> Profile:
-    return Profile(email=said["email"], is_staff=said["admin"])
+class Users(ListModelMixin, RetrieveModelMixin, ShareResource):
+    """People, for administrators; everybody reads their own limits and share."""
 
+    noun = "user"
+    about = {"list": "Everyone, newest first.", "retrieve": "One person."}
+    serializer_class = UserOut
+    queryset = User.objects.none()
+    lookup_url_kwarg = "user_id"
+    filterset_class = UserFilter
+    takes = {
+        "create": NewUserIn,
+        "partial_update": UserChangeIn,
+        "password": PasswordIn,
+        "deactivate": DeactivateIn,
+        "set_limits": LimitIn,
+        **ShareResource.takes,
+    }
+    tells = {
+        "create": NewUserOut,
+        "password": PasswordOut,
+        "limits": LimitOut,
+        "set_limits": LimitOut,
+        "tokens": TokenOut(many=True),
+        **ShareResource.tells,
+    }
+    query = {"tokens": PageQuery}
+    orders = {"created_at": "date_joined", "username": "username"}
 
-def _user(request: ApiRequest, user_id: int) -> User:
-    found = visible_users(request.user).filter(pk=user_id).first()
-    if found is None:
-        raise NotFound("There is no such user.")
-    return found
+    def get_permissions(self) -> list[Any]:
+        own = self.action in ("limits", "share") and self.request.method in SAFE_METHODS
+        return [*super().get_permissions()] if own else [AdminOnly()]
 
+    def get_queryset(self) -> QuerySet[User]:
+        return visible_users(self.request.user)
 
-class UsersApi(AdminApi):
-    query = {"get": UserQuery}
+    def get_object(self) -> User:
+        """Anybody for administrators; others, where they come this far, find themselves alone."""
+        me = self.request.user
+        others = visible_users(me) if AdminOnly().has_permission(self.request, self) else User.objects.none()
+        text = self.kwargs[self.lookup_url_kwarg]
+        return me if text in (me.username, public_id(User, me.pk)) else self.row_named(others, text)
 
-    @extend_schema(operation_id="users_list", responses=UserPage)
-    def get(self, request: ApiRequest) -> Response:
-        """Everyone, newest first."""
-        query = self.parameters
-        rows = visible_users(request.user).filter(username__icontains=query.pop("username", ""))
-        return Response(page(rows, UserOut().to_representation, **query))
-
-    @extend_schema(
-        operation_id="users_create", parameters=[KEY], request=NewUserIn, responses={201: NewUserOut}
-    )
-    def post(self, request: ApiRequest) -> Response:
+    def create(self, request: Any) -> Response:
         """A new person with a password made for them."""
-        data = NewUserIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        said = data.validated_data
-        make = partial(
-            create_user,
-            actor=request.user,
-            username=said["username"],
-            profile=_profile(said),
-            now=database_now(),
+        values = self.body()
+        profile = Profile(email=values["email"], is_staff=values["admin"])
+        return self.made_with_secret(
+            lambda: create_user(username=values["username"], profile=profile, **self.by), "password"
         )
-        user, password = create_with_secret(
-            request, make=make, load=lambda pk: visible_users(request.user).get(pk=pk)
-        )
-        return Response({**UserOut(user).data, "password": password}, status=201)
 
-
-class UserApi(AdminApi):
-    @extend_schema(operation_id="users_retrieve", responses=UserOut)
-    def get(self, request: ApiRequest, user_id: int) -> Response:
-        """One person."""
-        return Response(UserOut(_user(request, user_id)).data)
-
-
-class ChangeUserApi(AdminApi):
-    @extend_schema(operation_id="users_change", request=ChangeUserIn, responses=UserOut)
-    def post(self, request: ApiRequest, user_id: int) -> Response:
+    def partial_update(self, request: Any, user_id: str) -> Response:
         """Change the mail address and the role of a person."""
-        data = ChangeUserIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        said = data.validated_data
-        changed = change_user(
-            user=_user(request, user_id),
-            profile=_profile(said),
-            seen=_profile(said["seen"]),
-            actor=request.user,
-            now=database_now(),
-        )
-        return Response(UserOut(changed).data)
+        user, values = self.get_object(), self.body()
+        now_so = {"email": user.email, "admin": user.is_staff}
+        seen = {**now_so, **values.pop("seen", {})}
+        wanted = {**seen, **values}
+        if wanted == now_so:
+            return self.tell(user)
+        before, after = (Profile(email=one["email"], is_staff=one["admin"]) for one in (seen, wanted))
+        return self.tell(change_user(user=user, profile=after, seen=before, **self.by))
 
-
-class PasswordApi(AdminApi):
-    @extend_schema(operation_id="users_password", request=PasswordIn, responses=PasswordOut)
-    def post(self, request: ApiRequest, user_id: int) -> Response:
+    @action(detail=True, methods=["post"])
+    def password(self, request: Any, user_id: str) -> Response:
         """Set a new password for a person.
 
         All their sessions end, and so do their tokens unless you say otherwise.
         """
-        said, user = _said(PasswordIn, request), _user(request, user_id)
-        revoke = said["revoke_tokens"]
-        password = reset_password(user=user, actor=request.user, now=database_now(), revoke=revoke)
-        return Response({"password": password})
+        user, revoke = self.get_object(), self.body()["revoke_tokens"]
+        return Response({"password": reset_password(user=user, revoke=revoke, **self.by)})
 
-
-class DeactivateApi(AdminApi):
-    @extend_schema(operation_id="users_deactivate", request=DeactivateIn, responses=UserOut)
-    def post(self, request: ApiRequest, user_id: int) -> Response:
+    @action(detail=True, methods=["post"])
+    def deactivate(self, request: Any, user_id: str) -> Response:
         """Lock a person out at once, whatever runs.
 
         Sessions and tokens end for good, and jobs are cancelled or handed over.
         """
-        name, user = _said(DeactivateIn, request)["hand_over_to"], _user(request, user_id)
-        successor = visible_users(request.user).filter(username=name).first() if name else None
-        if name and successor is None:
-            raise InvalidValue("hand_over_to", "There is no user with this name.")
-        return _shown(lock_out(user=user, actor=request.user, now=database_now(), successor=successor))
+        user, successor = self.get_object(), self.body()["hand_over_to"]
+        return self.tell(lock_out(user=user, successor=successor, **self.by))
 
-
-class ActivateApi(AdminApi):
-    @extend_schema(operation_id="users_activate", request=None, responses=UserOut)
-    def post(self, request: ApiRequest, user_id: int) -> Response:
+    @action(detail=True, methods=["post"])
+    def activate(self, request: Any, user_id: str) -> Response:
         """Let a person in again; the sessions and tokens that ended do not come back."""
-        return _shown(let_in(user=_user(request, user_id), actor=request.user, now=database_now()))
+        return self.tell(let_in(user=self.get_object(), **self.by))
 
+    @action(detail=True)
+    def limits(self, request: Any, user_id: str) -> Response:
+        """The limits of a person: your own, or anybody's for administrators."""
+        return Response(limits_told(self.get_object()))
 
-class UserTokensApi(AdminApi):
-    @extend_schema(operation_id="users_tokens_list", responses=TokenList)
-    def get(self, request: ApiRequest, user_id: int) -> Response:
-        """A person's tokens, newest first; the tokens themselves are not kept."""
-        tokens = tokens_of(_user(request, user_id), seen_by=request.user)
-        return Response({"data": TokenOut(tokens, many=True).data})
+    @limits.mapping.put
+    def set_limits(self, request: Any, user_id: str) -> Response:
+        """Give a person limits of their own (administrators)."""
+        user = self.get_object()
+        set_limit(user=user, values=LimitValues(**self.body()), **self.by)
+        return Response(limits_told(user))
 
-
-class RevokeUserTokensApi(AdminApi):
-    @extend_schema(operation_id="users_tokens_revoke_all", request=None, responses={204: None})
-    def post(self, request: ApiRequest, user_id: int) -> Response:
-        """End all of a person's tokens at once, and the join tokens that they made."""
-        revoke_all(user=_user(request, user_id), actor=request.user, now=database_now())
+    @limits.mapping.delete
+    def remove_limits(self, request: Any, user_id: str) -> Response:
+        """Let the limits of everybody hold for a person again (administrators)."""
+        set_limit(user=self.get_object(), values=None, **self.by)
         return Response(status=204)
 
+    @action(detail=True)
+    def tokens(self, request: Any, user_id: str) -> Response:
+        """A person's tokens, newest first; the tokens themselves are not kept."""
+        return self.pages(tokens_of(self.get_object(), seen_by=request.user), TokenOut)
 
-class RevokeUserTokenApi(AdminApi):
-    @extend_schema(operation_id="users_tokens_revoke", request=None, responses=TokenOut)
-    def post(self, request: ApiRequest, user_id: int, token_id: int) -> Response:
+    @tokens.mapping.delete
+    def revoke_tokens(self, request: Any, user_id: str) -> Response:
+        """End all of a person's tokens at once, and the join tokens that they made."""
+        revoke_all(user=self.get_object(), **self.by)
+        return Response(status=204)
+
+    @action(detail=True, methods=["delete"], url_path="tokens/<str:token_id>")
+    def revoke_token(self, request: Any, user_id: str, token_id: str) -> Response:
         """End one token of a person at once."""
-        token = tokens_of(_user(request, user_id), seen_by=request.user).filter(pk=token_id).first()
-        if token is None:
-            raise NotFound("There is no such token of this person.")
-        return Response(TokenOut(revoke_token(token=token, actor=request.user, now=database_now())).data)
-
-
-def _said(takes: type[StrictSerializer], request: ApiRequest) -> dict[str, Any]:
-    body = takes(data=request.data)
-    body.is_valid(raise_exception=True)
-    return dict(body.validated_data)
-
-
-def _shown(user: User) -> Response:
-    return Response(UserOut(user).data)
+        tokens = tokens_of(self.get_object(), seen_by=request.user)
+        revoke_token(token=row_of(tokens, token_id, "token of this person"), **self.by)
+        return Response(status=204)

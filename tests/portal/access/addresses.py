@@ -29,7 +29,7 @@ GAPS: dict[str, str] = {
     "simulation_id": "{simulation}", "number": "{predictor}", "path": "{output}",
 }  # fmt: skip
 # In addresses of the API numbers come after what names their kind.
-PREFIXED = {"window_id": "win"}
+PREFIXED = {"window_id": "win", "team_id": "team", "user_id": "user", "token_id": "tok"}
 WORDS: dict[tuple[str, str], Iterable[str]] = {
     ("jobs/", "verb"): (*job.VERBS, *job.FORMS), ("jobs/", "tab"): TABS, ("jobs/", "chart"): STEP_CHARTS,
     ("service-accounts/<int:account_id>/t", "verb"): service_accounts.TOKEN_VERBS,

@@ -23,7 +23,7 @@ READ = {
         "intents", "logs",
     )
 } | {"POST /v1/fine_tuning/estimates"}  # fmt: skip
-OWN_TOKEN = re.compile(r"\w+ /api/tokens/\{token\}/")  # where it is done, only a token itself may do it
+OWN_TOKEN = re.compile(r"\w+ /api/tokens/tok-\{token\}/")  # where it is done, only a token itself may do it
 SUBMIT = re.compile(
     r"\w+ /(api/(jobs|arrays|files|uploads|imports)/|(v1|openai)/.*(files|uploads|fine_tuning))"
 )

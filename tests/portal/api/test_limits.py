@@ -30,7 +30,7 @@ def test_a_quota_is_set_read_and_kept(
     admin_api: APIClient, api: APIClient, stranger: APIClient, team: Team, body: Body
 ) -> None:
     world.fake_node(slots=2)
-    address = f"/api/teams/{team.pk}/quotas/"
+    address = f"/api/teams/team-{team.pk}/quotas/"
     quotas = [{"gpu_model": "cpu", "guaranteed": 1, "borrow_limit": 0}, {"guaranteed": 3, "lending_limit": 2}]
     assert api.put(address, {"quotas": quotas}, format="json").status_code == 403
     answer = admin_api.put(address, {"quotas": quotas}, format="json")
@@ -68,7 +68,7 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_quota_is_refused_at_its_field(admin_api: APIClient, team: Team, case: str) -> None:
     sent, field = WRONG[case]
-    answer = admin_api.put(f"/api/teams/{team.pk}/quotas/", sent, format="json")
+    answer = admin_api.put(f"/api/teams/team-{team.pk}/quotas/", sent, format="json")
     assert answer.status_code == 400
     assert any(name.startswith(field) for name in answer.json()["error"]["fields"]), answer.json()
 
@@ -78,18 +78,18 @@ def test_what_a_team_was_owed_and_used(admin_api: APIClient, api: APIClient, tea
     api.post("/api/jobs/", body(team="Linguists"), format="json")
     tick()
     Allocation.objects.update(allocated_at=database_now() - timedelta(hours=2))
-    admin_api.put(f"/api/teams/{team.pk}/quotas/", {"quotas": [{"guaranteed": 1}]}, format="json")
-    answer = api.get(f"/api/teams/{team.pk}/usage/")
+    admin_api.put(f"/api/teams/team-{team.pk}/quotas/", {"quotas": [{"guaranteed": 1}]}, format="json")
+    answer = api.get(f"/api/teams/team-{team.pk}/usage/")
     assert answer.status_code == 200, answer.content
     (everything,) = answer.json()["usage"]
     assert everything["total"]["used_s"] == pytest.approx(7200, rel=0.01)
     assert everything["total"]["borrowed_s"] == pytest.approx(7200, rel=0.01)
-    wrong = api.get(f"/api/teams/{team.pk}/usage/", {"since": "2030-01-01T00:00:00Z"})
+    wrong = api.get(f"/api/teams/team-{team.pk}/usage/", {"since": "2030-01-01T00:00:00Z"})
     assert wrong.status_code == 400
 
 
 def test_limits_of_a_person_and_of_everybody(admin_api: APIClient, api: APIClient, person: User) -> None:
-    mine = f"/api/users/{person.pk}/limits/"
+    mine = f"/api/users/user-{person.pk}/limits/"
     none = {
         "running_jobs": None, "gpus": None, "gpu_hours_month": None, "max_class": "normal", "max_run_s": None
     }  # fmt: skip
@@ -99,8 +99,9 @@ def test_limits_of_a_person_and_of_everybody(admin_api: APIClient, api: APIClien
     assert api.get(mine).json()["gpus"] == 2
     assert admin_api.put(mine, {"max_class": "high"}, format="json").json()["max_class"] == "high"
     assert (api.get(mine).json()["gpus"], api.get(mine).json()["own"]) == (None, True)
-    assert admin_api.delete(mine).json()["gpus"] == 2
-    assert api.get(f"/api/users/{world.admin().pk}/limits/").status_code == 404
+    assert admin_api.delete(mine).status_code == 204
+    assert api.get(mine).json()["gpus"] == 2
+    assert api.get(f"/api/users/user-{world.admin().pk}/limits/").status_code == 404
     for wrong in ({"gpu_hours_month": -1}, {"max_run_s": 0}, {"max_run_s": 1.5}):
         assert admin_api.put("/api/limits/", wrong, format="json").status_code == 400
 
@@ -114,7 +115,7 @@ def test_a_job_has_a_class_that_can_be_changed(
         assert "normal at most" in str(refused.json()["error"]["fields"]["priority"])
     assert api.post("/api/jobs/", body(priority=1), format="json").status_code == 400
     assert not Job.objects.exists()
-    admin_api.put(f"/api/users/{person.pk}/limits/", {"max_class": "high"}, format="json")
+    admin_api.put(f"/api/users/user-{person.pk}/limits/", {"max_class": "high"}, format="json")
     made = api.post("/api/jobs/", body(priority="high", preemptible=False), format="json").json()
     assert (made["priority"], made["preemptible"]) == ("high", False)
     change = f"/api/jobs/{made['id']}/"
@@ -130,7 +131,7 @@ def test_a_job_has_a_class_that_can_be_changed(
 def test_weights_of_fair_shares(
     admin_api: APIClient, api: APIClient, stranger: APIClient, person: User
 ) -> None:
-    mine = f"/api/users/{person.pk}/share/"
+    mine = f"/api/users/user-{person.pk}/share/"
     assert api.get(mine).json() == {"weight": 1.0, "used_gpu_s": 0.0}
     assert api.put(mine, {"weight": 2}, format="json").status_code == 403
     assert admin_api.put(mine, {"weight": 2}, format="json").json()["weight"] == 2.0
@@ -142,7 +143,7 @@ def test_weights_of_fair_shares(
 def test_a_job_has_a_time_limit_that_can_be_changed(
     admin_api: APIClient, api: APIClient, person: User, body: Body
 ) -> None:
-    admin_api.put(f"/api/users/{person.pk}/limits/", {"max_run_s": 7200}, format="json")
+    admin_api.put(f"/api/users/user-{person.pk}/limits/", {"max_run_s": 7200}, format="json")
     refused = api.post("/api/jobs/", body(max_run_s=7201), format="json")
     assert "may be 7,200 (2 h) at most" in str(refused.json()["error"]["fields"]["max_run_s"])
     made = api.post("/api/jobs/", body(max_run_s=3600), format="json").json()

@@ -117,7 +117,7 @@ def test_a_token_that_submits_changes_what_is_its_own(lab: Lab) -> None:
     assert {job.state for job in Job.objects.exclude(owner=lab.lead)} == {"queued"}
     assert api.post(f"/api/jobs/{lab.own_job.pk}/cancel/").status_code == 200
     assert api.post("/api/tokens/", {"name": "x", "scope": "read"}, format="json").status_code == 403
-    assert api.post(f"/api/teams/{lab.led.pk}/rename/", {}, format="json").status_code == 403
+    assert api.patch(f"/api/teams/team-{lab.led.pk}/", {}, format="json").status_code == 403
     wider = token_client(lab.lead, Scope.WRITE)
     assert wider.post(f"/api/jobs/{lab.colleagues_job.pk}/cancel/").status_code == 200
 

@@ -160,8 +160,8 @@ def test_a_text_leaves_only_with_the_consent_of_every_team(person: User, api: AP
             Membership.objects.create(team=team, user=person, role=Role.LEAD)
         assert "epochs" not in api.post("/api/intents/", {"text": TEXT}, format="json").json()["fields"]
         assert chat.asked == []
-        url = f"/api/teams/{teams[1].pk}/language-model/"
-        assert api.post(url, {"allowed": True}, format="json").json()["language_model"] is True
+        url = f"/api/teams/team-{teams[1].pk}/"
+        assert api.patch(url, {"language_model": True}, format="json").json()["language_model"] is True
         found = api.post("/api/intents/", {"text": TEXT}, format="json").json()
     assert found["fields"]["epochs"]["value"] == 3
     assert AuditEntry.objects.filter(action="language model allowed").count() == 1

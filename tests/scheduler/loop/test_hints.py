@@ -64,7 +64,7 @@ def test_a_request_that_changes_many_jobs_sends_one_hint_of_each_kind(sent: Coun
     client = Client()
     client.force_login(admin)
     sent.clear()
-    answer = client.post(f"/api/users/{leaver.pk}/deactivate/", {}, content_type="application/json")
+    answer = client.post(f"/api/users/user-{leaver.pk}/deactivate/", {}, content_type="application/json")
     assert answer.status_code == 200
     assert Job.objects.filter(state=JobState.CANCELLED).count() == SEVERAL
     assert sent == {TICK: 1, POSITIONS: 1}
