@@ -54,7 +54,7 @@ class NewUserOut(UserOut):
 
 class NewUserIn(StrictSerializer):
     username = Name(max_length=150, validators=[UnicodeUsernameValidator()])
-    email = Email(max_length=254, allow_blank=True, default="")
+    email = Email(max_length=254, allow_blank=True, required=False)
     admin = StrictBoolean(default=False)
 
 
@@ -142,7 +142,7 @@ class Users(ListModelMixin, RetrieveModelMixin, ShareResource):
     def create(self, request: Any) -> Response:
         """A new person with a password made for them."""
         values = self.body()
-        profile = Profile(email=values["email"], is_staff=values["admin"])
+        profile = Profile(email=values.get("email", ""), is_staff=values["admin"])
         return self.made_with_secret(
             lambda: create_user(username=values["username"], profile=profile, **self.by), "password"
         )

@@ -8,6 +8,9 @@ from typing import Any
 
 from django.core.management import call_command
 from drf_spectacular.generators import SchemaGenerator
+from openapi_spec_validator import validate
+
+METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def test_files_are_binary_and_requests_are_apart_from_answers() -> None:
@@ -27,6 +30,23 @@ def test_files_are_binary_and_requests_are_apart_from_answers() -> None:
     )
     assert '"writeOnly"' not in answers
     assert '"format": "uri"' not in json.dumps(schema["components"])
+
+
+def test_the_description_is_valid_and_each_operation_says_what_it_is() -> None:
+    schema: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    schema = json.loads(json.dumps(schema, default=str))
+    validate(schema)
+    assert schema["openapi"].startswith("3.1.")
+    operations = [
+        operation for path in schema["paths"].values() for name, operation in path.items() if name in METHODS
+    ]
+    assert len(operations) > 100
+    assert len({operation["operationId"] for operation in operations}) == len(operations)
+    for operation in operations:
+        name = operation["operationId"]
+        assert operation.get("summary"), name
+        assert operation.get("description"), name
+        assert any(status.startswith("4") for status in operation["responses"]), name
 
 
 def test_the_openapi_schema_is_complete_and_without_warnings(tmp_path: Path) -> None:
