@@ -21,6 +21,7 @@ from scheduler.core.types import Topology
 from scheduler.models.arrays import JobArray
 from scheduler.models.files import DatasetFile
 from scheduler.models.ids import new_job_id
+from scheduler.models.indexes import NullsLastIndex, PairsIndex
 from scheduler.models.nodes import Gpu, Node
 from scheduler.states import JobState, PriorityClass, is_preempting
 from trainer.protocol import Outcome, Phase
@@ -118,6 +119,14 @@ class Job(models.Model):
                 include=["state", "submitted_at", "owner", "team", "failure_class"],
                 name="job_ended",
             ),
+            # Of lists: newest, last ended and last changed first, and by what they are narrowed down to.
+            models.Index(fields=["submitted_at", "id"], name="job_submitted"),
+            NullsLastIndex("ended_at", name="job_last_ended"),
+            models.Index(fields=["shown_since", "id"], name="job_first_changed"),
+            NullsLastIndex("shown_since", name="job_last_changed"),
+            models.Index(fields=["model"], name="job_of_model"),
+            models.Index(fields=["name"], name="job_of_name"),
+            PairsIndex("metadata", name="job_metadata"),
             models.Index(
                 fields=["first_started_at"], include=["waited_s", "owner", "team"], name="job_started"
             ),

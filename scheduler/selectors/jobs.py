@@ -103,6 +103,11 @@ def visible_jobs(user: User) -> QuerySet[Job]:
     return Job.objects.filter(Q(owner=user) | Q(team__in=user.team_ids))
 
 
+def no_jobs() -> QuerySet[Job]:
+    """None, for those who need a query set before they know who asks."""
+    return Job.objects.none()
+
+
 def sees(user: User, job: Job) -> bool:
     """Return whether `visible_jobs` has the job, by its own columns."""
     own = job.owner_id == user.pk and user.bound_team_id is None
@@ -189,6 +194,17 @@ def array_named(user: User, text: str) -> JobArray | None:
         return None
     rows = JobArray.objects.select_related("owner")
     return rows.filter(pk=text, pk__in=visible_jobs(user).values("array_id")).first()
+
+
+def all_visible_arrays(user: User) -> QuerySet[JobArray]:
+    """The arrays of which the user sees a job at least."""
+    rows = JobArray.objects.select_related("owner")
+    return rows.filter(Exists(visible_jobs(user).filter(array=OuterRef("pk"))))
+
+
+def no_arrays() -> QuerySet[JobArray]:
+    """None, for those who need a query set before they know who asks."""
+    return JobArray.objects.none()
 
 
 def visible_arrays(user: User, ids: Collection[str]) -> dict[str, JobArray]:

@@ -17,12 +17,17 @@ STATE_CHOICES = [(state, state) for state in PUBLIC_STATES]
 
 def in_public_state(rows: QuerySet[Job], state: str) -> QuerySet[Job]:
     """The jobs among `rows` that are shown in that state."""
+    return rows.filter(state_condition(state))
+
+
+def state_condition(state: str) -> Q:
+    """The condition for rows that are shown in that state."""
     wanted = Q(pk__in=[])
     for internal in JobState:
         for stop_for in StopFor if internal is JobState.STOPPING else ("",):
             if public_state(internal, stop_for) == state:
                 wanted |= Q(state=internal, stop_for=stop_for)
-    return rows.filter(wanted)
+    return wanted
 
 
 def shown_state(job: Job) -> str:

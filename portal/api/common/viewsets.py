@@ -55,13 +55,17 @@ class Resource(StrictView, GenericViewSet[Any]):
     is_named: ClassVar[bool] = True  # its rows are found by their names as well
 
     def read_parameters(self, request: Request) -> dict[str, Any]:
-        filters = self.filterset_class.base_filters if self.filterset_class and self.action == "list" else {}
+        filters = self.filter_names(request)
         lists = {name for name, one in filters.items() if isinstance(one, MultipleChoiceFilter)}
         asked = self.query_class(self.action)
         values = read_query(asked, request.query_params, filters=filters, lists=lists)
         if request.method not in SAFE_METHODS and self.action and self.action not in self.takes:
             NoBody(data=request.data).is_valid(raise_exception=True)
         return values
+
+    def filter_names(self, request: Request) -> Mapping[str, Any]:
+        """The filters that the address may name."""
+        return self.filterset_class.base_filters if self.filterset_class and self.action == "list" else {}
 
     @cached_property
     def now(self) -> datetime:

@@ -6,23 +6,26 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils.functional import SimpleLazyObject
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin
+from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
+from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer
-from portal.api.common.idempotent import KEY, create, created
-from portal.api.common.pages import page, page_of
-from portal.api.common.views import AdminApi, StrictView
+from portal.api.common.idempotent import create, created
+from portal.api.common.viewsets import Resource
 from portal.api.common.waiting import News
+from portal.api.jobs.filters import METADATA_PARAMETER, JobFilter, metadata_of, selected
 from portal.api.jobs.requests import (
     CancelJobsIn,
     ChangeIn,
     JobIn,
-    JobQuery,
     JobWaitQuery,
     NoteIn,
     ReasonIn,
@@ -31,9 +34,10 @@ from portal.api.jobs.requests import (
 from portal.api.jobs.resources import JobBrief, JobOut
 from portal.api.jobs.tags import names, seen_version, tag_of
 from portal.clock import database_now
+from scheduler.errors import Conflict
 from scheduler.models import Job
-from scheduler.selectors.jobs import for_lists, get_job, glance_at, visible_jobs
-from scheduler.selectors.public_states import STATE_CHOICES, in_public_state, shown_state
+from scheduler.selectors.jobs import for_lists, get_job, glance_at, no_jobs, visible_jobs
+from scheduler.selectors.public_states import STATE_CHOICES, shown_state
 from scheduler.selectors.signs import Aspect
 from scheduler.services.jobs.cancellations import cancel_jobs
 from scheduler.services.jobs.change import change_job
@@ -41,136 +45,7 @@ from scheduler.services.jobs.priorities import hold_job, move_back, move_to_fron
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job, return_to_queue, submit_job
 from scheduler.states import TERMINAL
 
-JobPage = page_of(JobBrief)
-
-
-class JobsApi(StrictView):
-    query = {"get": JobQuery}
-
-    @extend_schema(operation_id="jobs_create", parameters=[KEY], request=JobIn, responses={201: JobOut})
-    def post(self, request: ApiRequest) -> Response:
-        """Submit a job.
-
-        Only `model` and `training_file` are required; the rest is recommended.
-        """
-        values = with_objects(user=request.user, values=checked(JobIn, request))
-        submit = partial(
-            submit_job, owner=request.user, now=database_now(), token=token_name(request), **values
-        )
-        job, made = create(
-            request, make=lambda creation: submit(creation=creation), load=partial(get_job, request.user)
-        )
-        return created(_whole(request, job.pk).data, path=f"{request.path}{job.pk}/", made=made)
-
-    @extend_schema(operation_id="jobs_list", responses=JobPage)
-    def get(self, request: ApiRequest) -> Response:
-        """Your jobs and your teams' jobs, newest first."""
-        query = self.parameters
-        rows = for_lists(visible_jobs(request.user))
-        if state := query.pop("state", None):
-            rows = in_public_state(rows, state)
-        if model := query.pop("model", None):
-            rows = rows.filter(model=model)
-        context = {"now": SimpleLazyObject(database_now)}  # asked for only if one of the jobs runs
-        return Response(page(rows, JobBrief(context=context).to_representation, **query))
-
-
-class JobApi(StrictView):
-    query = {"get": JobWaitQuery}
-
-    @extend_schema(operation_id="jobs_retrieve", responses=JobOut)
-    def get(self, request: ApiRequest, job_id: str) -> Response:
-        """One job: parameters and who chose them, promise, progress, attempts.
-
-        Its `ETag` changes with its state, terms and progress. With `wait_s` the answer waits for that.
-        """
-        query = self.parameters
-        known, wait_s = request.headers.get("If-None-Match"), query.get("wait_s")
-        until = query.get("until", "change")
-        if known or wait_s:
-            aspect = Aspect.PROGRESS if until == "change" else Aspect.STATE
-            news = News(request, job_id, aspect, wait_s)
-            seen = glance_at(request.user, job_id)
-            tag = tag_of(seen)
-            is_known = bool(known and names(known, tag))
-            changed = news.arrived or bool(known and not is_known)
-            if not _is_due(seen, until, changed=changed) and (later := news.await_more()):
-                return later
-            if is_known:
-                return Response(status=304, headers={"ETag": tag})
-        return _whole(request, job_id)
-
-    @extend_schema(operation_id="jobs_partial_update", request=ChangeIn, responses=JobOut)
-    def patch(self, request: ApiRequest, job_id: str) -> Response:
-        """Change a job in place: what is left out stays as it is.
-
-        Goal, limits and fixed values only while it waits. For its owner, leads of its team and
-        administrators.
-        """
-        values = checked(ChangeIn, request)
-        job = get_job(request.user, job_id)
-        seen = seen_version(request, job)
-        values = values if seen is None else {"version": seen, **values}
-        change_job(job=job, actor=request.user, now=database_now(), **values)
-        return _whole(request, job_id)
-
-
-def _is_due(job: Job, until: str, *, changed: bool) -> bool:
-    """Is there nothing to wait for any more?"""
-    ended = job.state in TERMINAL
-    return ended or {"started": job.first_started_at is not None, "ended": False, "change": changed}[until]
-
-
-def checked(serializer: type[StrictSerializer], request: ApiRequest) -> dict[str, Any]:
-    """The values of a body. Raises ValidationError."""
-    data = serializer(data=request.data)
-    data.is_valid(raise_exception=True)
-    return dict(data.validated_data)
-
-
-def token_name(request: ApiRequest) -> str:
-    """The name of the API token that the request came with; empty for a session."""
-    return str(getattr(request.auth, "name", ""))
-
-
-def _whole(request: ApiRequest, job_id: str) -> Response:
-    """The job as it is now."""
-    job = get_job(request.user, job_id)
-    shown = JobOut(job, context={"now": database_now(), "user": request.user}).data
-    return Response(shown, headers={"ETag": tag_of(job)})
-
-
-def _verb(name: str, text: str, act: Callable[..., Job]) -> type[APIView]:
-    """The view of one verb; `act` is the service that does it."""
-
-    class VerbApi(StrictView):
-        @extend_schema(operation_id=f"jobs_{name}", description=text, request=None, responses=JobOut)
-        def post(self, request: ApiRequest, job_id: str) -> Response:
-            return _done(act, request, job_id)
-
-    return VerbApi
-
-
-def _with_words(
-    words: type[StrictSerializer], act: Callable[..., Job], request: ApiRequest, job_id: str
-) -> Response:
-    """The answer of a verb with a note or a reason; `act` does it."""
-    return _done(act, request, job_id, **checked(words, request))
-
-
-def _done(act: Callable[..., Job], request: ApiRequest, job_id: str, **values: Any) -> Response:
-    """Do something to a job, unless it is not as `If-Match` says; the answer is the job."""
-    job = get_job(request.user, job_id)
-    seen_version(request, job)
-    act(job=job, actor=request.user, now=database_now(), **values)
-    return _whole(request, job_id)
-
-
-class CancelApi(StrictView):
-    @extend_schema(operation_id="jobs_cancel", request=ReasonIn, responses=JobOut)
-    def post(self, request: ApiRequest, job_id: str) -> Response:
-        """Cancel a job that has not ended."""
-        return _with_words(ReasonIn, cancel_job, request, job_id)
+MOST_BY_FILTER = 1000  # jobs that one request cancels
 
 
 class CancelledJobOut(serializers.Serializer[Any]):
@@ -189,17 +64,178 @@ class CancelledJobsOut(serializers.Serializer[Any]):
     stopping = serializers.IntegerField(help_text="Jobs that this request will have ended.")
 
 
-class CancelJobsApi(StrictView):
-    @extend_schema(operation_id="jobs_cancel_many", request=CancelJobsIn, responses=CancelledJobsOut)
-    def post(self, request: ApiRequest) -> Response:
-        """Cancel several jobs; the answer tells what became of each, in the order of the request."""
-        values = checked(CancelJobsIn, request)
-        ids = list(dict.fromkeys(values["ids"]))
-        jobs = visible_jobs(request.user).filter(pk__in=ids)
-        done = cancel_jobs(jobs=jobs, actor=request.user, now=database_now(), reason=values["reason"])
+class Jobs(ListModelMixin, Resource):
+    """Trainings: yours and those of your teams."""
+
+    noun, is_named = "job", False
+    serializer_class = JobOut
+    queryset = no_jobs()
+    lookup_url_kwarg = "job_id"
+    filterset_class = JobFilter
+    orders = {"submitted_at": "submitted_at", "ended_at": "ended_at", "state_since": "shown_since"}
+    query = {"retrieve": JobWaitQuery}
+    takes = {
+        "create": JobIn,
+        "partial_update": ChangeIn,
+        "cancel": ReasonIn,
+        "cancel_many": CancelJobsIn,
+        "hold": NoteIn,
+        "preempt": NoteIn,
+        "front": NoteIn,
+    }
+    tells = {"list": JobBrief, "cancel_many": CancelledJobsOut}
+
+    def get_queryset(self) -> QuerySet[Job]:
+        return visible_jobs(self.request.user)
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return for_lists(super().filter_queryset(queryset))
+
+    def filter_names(self, request: Request) -> dict[str, Any]:
+        """Those of metadata are their owner's."""
+        pairs = [f"metadata[{key}]" for key in metadata_of(request.query_params)]
+        return {**super().filter_names(request), **dict.fromkeys(pairs)} if self.action == "list" else {}
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        now = SimpleLazyObject(database_now)  # a list asks for it only if one of its jobs runs
+        return {**super().get_serializer_context(), "now": now, "user": self.request.user}
+
+    def create(self, request: ApiRequest) -> Response:
+        """Submit a job.
+
+        Only `model` and `training_file` are required; the rest is recommended.
+        """
+        values = with_objects(user=request.user, values=self.body())
+        submit = partial(submit_job, owner=request.user, now=self.now, token=token_name(request), **values)
+        job, made = create(
+            request, make=lambda creation: submit(creation=creation), load=partial(get_job, request.user)
+        )
+        return created(self._whole(job.pk).data, path=f"{request.path}{job.pk}/", made=made)
+
+    @extend_schema(parameters=[METADATA_PARAMETER])
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Your jobs and your teams' jobs, newest first."""
+        return super().list(request, *args, **kwargs)
+
+    def retrieve(self, request: ApiRequest, job_id: str) -> Response:
+        """One job: parameters and who chose them, promise, progress, attempts.
+
+        Its `ETag` changes with its state, terms and progress. With `wait_s` the answer waits for that.
+        """
+        known, wait_s = request.headers.get("If-None-Match"), self.parameters.get("wait_s")
+        until = self.parameters.get("until", "change")
+        if known or wait_s:
+            aspect = Aspect.PROGRESS if until == "change" else Aspect.STATE
+            news = News(request, job_id, aspect, wait_s)
+            seen = glance_at(request.user, job_id)
+            tag = tag_of(seen)
+            is_known = bool(known and names(known, tag))
+            changed = news.arrived or bool(known and not is_known)
+            if not _is_due(seen, until, changed=changed) and (later := news.await_more()):
+                return later
+            if is_known:
+                return Response(status=304, headers={"ETag": tag})
+        return self._whole(job_id)
+
+    def partial_update(self, request: ApiRequest, job_id: str) -> Response:
+        """Change a job in place: what is left out stays as it is.
+
+        Goal, limits and fixed values only while it waits. For its owner, leads of its team and
+        administrators.
+        """
+        values, job = self.body(), get_job(request.user, job_id)
+        seen = seen_version(request, job)
+        if seen is not None:
+            values.setdefault("version", seen)
+        change_job(job=job, **values, **self.by)
+        return self._whole(job_id)
+
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: ApiRequest, job_id: str) -> Response:
+        """Cancel a job that has not ended."""
+        return self._done(cancel_job, job_id, **self.body())
+
+    @action(detail=True, methods=["post"])
+    def pause(self, request: ApiRequest, job_id: str) -> Response:
+        """Pause a job; a running one leaves a checkpoint."""
+        return self._done(pause_job, job_id)
+
+    @action(detail=True, methods=["post"])
+    def resume(self, request: ApiRequest, job_id: str) -> Response:
+        """Queue a paused job again."""
+        return self._done(resume_job, job_id)
+
+    @action(detail=True, methods=["post"], permission_classes=[AdminOnly])
+    def hold(self, request: ApiRequest, job_id: str) -> Response:
+        """Keep a job from starting until it is released (administrators)."""
+        return self._done(hold_job, job_id, **self.body())
+
+    @action(detail=True, methods=["post"], permission_classes=[AdminOnly])
+    def release(self, request: ApiRequest, job_id: str) -> Response:
+        """Let a job start that was held (administrators)."""
+        return self._done(release_job, job_id)
+
+    @action(detail=True, methods=["post"], permission_classes=[AdminOnly])
+    def preempt(self, request: ApiRequest, job_id: str) -> Response:
+        """Take a job's GPUs back (administrators).
+
+        It leaves a checkpoint and waits again.
+        """
+        return self._done(return_to_queue, job_id, **self.body())
+
+    @action(detail=True, methods=["post"], permission_classes=[AdminOnly])
+    def front(self, request: ApiRequest, job_id: str) -> Response:
+        """Let a job that waits go before all others of its class (administrators)."""
+        return self._done(move_to_front, job_id, **self.body())
+
+    @extend_schema(responses={200: JobOut})
+    @front.mapping.delete
+    def front_end(self, request: ApiRequest, job_id: str) -> Response:
+        """Give a job that was moved to the front its own place again (administrators)."""
+        return self._done(move_back, job_id)
+
+    @action(detail=False, methods=["post"], url_path="cancel")
+    def cancel_many(self, request: ApiRequest) -> Response:
+        """Cancel several jobs, by their ids or by a filter; the answer tells what became of each."""
+        values = self.body()
+        jobs = self.get_queryset()
+        if "filter" in values:
+            jobs = selected(jobs, values["filter"], request).exclude(state__in=TERMINAL)
+            ids = self._as_confirmed(jobs, values["confirm_count"])
+        else:
+            ids = list(dict.fromkeys(values["ids"]))
+        jobs = self.get_queryset().filter(pk__in=ids)
+        done = cancel_jobs(jobs=jobs, reason=values["reason"], **self.by)
         found = jobs.in_bulk(ids)
         data = [{"id": one, **_end(found.get(one))} for one in ids]
         return Response({"data": data, "cancelled": done.waiting, "stopping": done.stopping})
+
+    def _as_confirmed(self, jobs: QuerySet[Job], count: int) -> Any:
+        """The ids of the jobs, oldest first. Raises Conflict unless they are as many as was said."""
+        ids = [*jobs.order_by("pk").values_list("pk", flat=True)[: MOST_BY_FILTER + 1]]
+        if len(ids) != count:
+            many = f"more than {MOST_BY_FILTER:,}" if len(ids) > MOST_BY_FILTER else f"{len(ids):,}"
+            raise Conflict(f"The filter selects {many} jobs that have not ended, not {count:,}; look again.")
+        return ids
+
+    def _whole(self, job_id: str) -> Response:
+        """The job as it is now."""
+        job = get_job(self.request.user, job_id)
+        shown = JobOut(job, context={**self.get_serializer_context(), "now": database_now()}).data
+        return Response(shown, headers={"ETag": tag_of(job)})
+
+    def _done(self, act: Callable[..., Job], job_id: str, **values: Any) -> Response:
+        """Do something to a job, unless it is not as `If-Match` says; the answer is the job."""
+        job = get_job(self.request.user, job_id)
+        seen_version(self.request, job)
+        act(job=job, **values, **self.by)
+        return self._whole(job_id)
+
+
+def _is_due(job: Job, until: str, *, changed: bool) -> bool:
+    """Is there nothing to wait for any more?"""
+    ended = job.state in TERMINAL
+    return ended or {"started": job.first_started_at is not None, "ended": False, "change": changed}[until]
 
 
 def _end(job: Job | None) -> dict[str, str | None]:
@@ -212,41 +248,13 @@ def _end(job: Job | None) -> dict[str, str | None]:
     return {"outcome": "ended", "state": state}
 
 
-class HoldApi(AdminApi):
-    @extend_schema(operation_id="jobs_hold", request=NoteIn, responses=JobOut)
-    def post(self, request: ApiRequest, job_id: str) -> Response:
-        """Keep a job from starting until it is released (administrators)."""
-        return _with_words(NoteIn, hold_job, request, job_id)
+def checked(serializer: type[StrictSerializer], request: ApiRequest) -> dict[str, Any]:
+    """The values of a body. Raises ValidationError."""
+    data = serializer(data=request.data)
+    data.is_valid(raise_exception=True)
+    return dict(data.validated_data)
 
 
-class ReleaseApi(AdminApi):
-    @extend_schema(operation_id="jobs_release", request=None, responses=JobOut)
-    def post(self, request: ApiRequest, job_id: str) -> Response:
-        """Let a job start that was held (administrators)."""
-        return _done(release_job, request, job_id)
-
-
-class PreemptApi(AdminApi):
-    @extend_schema(operation_id="jobs_preempt", request=NoteIn, responses=JobOut)
-    def post(self, request: ApiRequest, job_id: str) -> Response:
-        """Take a job's GPUs back (administrators).
-
-        It leaves a checkpoint and waits again.
-        """
-        return _with_words(NoteIn, return_to_queue, request, job_id)
-
-
-class FrontApi(AdminApi):
-    @extend_schema(operation_id="jobs_front", request=NoteIn, responses=JobOut)
-    def post(self, request: ApiRequest, job_id: str) -> Response:
-        """Let a job that waits go before all others of its class (administrators)."""
-        return _with_words(NoteIn, move_to_front, request, job_id)
-
-    @extend_schema(operation_id="jobs_front_end", request=None, responses={200: JobOut})
-    def delete(self, request: ApiRequest, job_id: str) -> Response:
-        """Give a job that was moved to the front its own place again (administrators)."""
-        return _done(move_back, request, job_id)
-
-
-PauseApi = _verb("pause", "Pause a job; a running one leaves a checkpoint.", pause_job)
-ResumeApi = _verb("resume", "Queue a paused job again.", resume_job)
+def token_name(request: ApiRequest) -> str:
+    """The name of the API token that the request came with; empty for a session."""
+    return str(getattr(request.auth, "name", ""))

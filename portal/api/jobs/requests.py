@@ -10,8 +10,7 @@ from rest_framework.exceptions import ValidationError
 
 from portal.accounts.models import Team, User
 from portal.accounts.selectors import own_team
-from portal.api.common.fields import ChoiceField, SearchText, StrictSerializer, StrictText, WholeNumber
-from portal.api.common.pages import PageQuery
+from portal.api.common.fields import ChoiceField, StrictSerializer, StrictText, WholeNumber
 from portal.api.common.waiting import WaitQuery
 from portal.api.jobs.terms import request_fields
 from scheduler.core.job_terms import JOB_TERMS, Kind
@@ -82,6 +81,15 @@ class JobWaitQuery(WaitQuery):
         return attrs
 
 
+class Selection(serializers.DictField):
+    """A filter in a body; `portal/api/jobs/filters.py` reads it."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, dict) or not data:
+            raise ValidationError("must be an object with a filter at least")
+        return data
+
+
 class ReasonIn(StrictSerializer):
     reason = StrictText(
         max_length=200, allow_blank=True, default="", help_text="Why; it is kept in the job's event."
@@ -89,16 +97,28 @@ class ReasonIn(StrictSerializer):
 
 
 class CancelJobsIn(ReasonIn):
-    """Jobs by their ids."""
+    """Jobs by their ids, or by a filter and how many it selects."""
 
     ids = serializers.ListField(
-        child=StrictText(max_length=64), min_length=1, max_length=MOST_CANCELLED, help_text="Of the jobs."
+        child=StrictText(max_length=64),
+        min_length=1,
+        max_length=MOST_CANCELLED,
+        required=False,
+        help_text="Of the jobs.",
+    )
+    filter = Selection(required=False, help_text="Parameters of the list of jobs, such as owner and state.")
+    confirm_count = WholeNumber(
+        min_value=0,
+        required=False,
+        help_text="With `filter`: how many jobs that have not ended it selects, 1,000 at most; else 409.",
     )
 
-
-class JobQuery(PageQuery):
-    state = ChoiceField(choices=STATE_CHOICES, required=False)
-    model = SearchText(max_length=300, required=False)
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("ids" in attrs) == ("filter" in attrs):
+            raise ValidationError({"ids": ["give either ids or a filter"]})
+        if ("filter" in attrs) != ("confirm_count" in attrs):
+            raise ValidationError({"confirm_count": ["goes with filter: how many jobs it selects"]})
+        return attrs
 
 
 def with_objects(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
