@@ -165,7 +165,8 @@ def selected(jobs: QuerySet[Job], asked: Mapping[str, Any], request: Any) -> Que
         wrong |= {f"filter.{name}": list(map(str, errors)) for name, errors in found.errors.items()}
     if wrong:
         raise ValidationError(wrong)
-    return found.qs
+    narrowed: QuerySet[Job] = found.qs
+    return narrowed
 
 
 def _texts(values: Iterable[Any]) -> bool:

@@ -150,7 +150,7 @@ def test_missing_fields_are_both_named(api: APIClient) -> None:
         "after=%00",
         "order=owner__password",
         "state=stopping",
-        "owner=eve",
+        "colour=red",
         "limit=1&limit=2",
     ],
 )
