@@ -82,12 +82,6 @@ class Named(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Owner(Model):
-    id: str
-    username: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Choice(Model):
     """The value of a parameter, who chose it and why."""
 
@@ -199,7 +193,7 @@ class JobFields(Model):
     internal_state: str
     stage: str
     state_since: datetime
-    owner: Owner
+    owner: Named
     team: Named | None
     submitted_by_token: str | None
     array: str | None
@@ -218,7 +212,7 @@ class JobFields(Model):
     waiting: Reason | None = field(metadata={"json": "wait"})  # `wait` is what one does for it
     expected: Expected | None
     error: Failure | None
-    submitted_at: datetime
+    created_at: datetime
     first_started_at: datetime | None
     ended_at: datetime | None
     params: dict[str, Choice] | None
@@ -265,7 +259,6 @@ class Explanation(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class Me(Model):
-    id: str
     username: str
     admin: bool
 
@@ -274,16 +267,20 @@ class Me(Model):
 class Plan(Model):
     """What the portal recommends and promises; nothing is submitted yet.
 
-    plan: the text under which the portal keeps it for a day. fields: what was asked.
+    fields: what was asked.
     """
 
-    plan: str
     params: dict[str, Choice]
     options: tuple[Option, ...]
     notes: tuple[str, ...]
     trade: str
     currency: str
     fields: dict[str, Any]
+
+    @property
+    def plan(self) -> str:
+        """The text under which the portal keeps it for a day; empty where it keeps none."""
+        return str(self.raw.get("plan") or "")
 
     def __repr__(self) -> str:
         from ._tables import plan_text

@@ -10,7 +10,9 @@ from typing import Any
 from ._models import Choice, Interval, Option, Plan, Promise
 
 GAP = "  "
-LEAST = 8  # characters that a column keeps, however narrow the terminal
+LEAST = 12  # characters that a column keeps that may be cut
+MARKS = ">~"
+PARAMETERS = ("parameter", "value", "chosen by", "~why")
 FIGURES = {
     "duration_s": "time",
     "tokens_per_second": "tokens/s",
@@ -71,38 +73,55 @@ def predicted(name: str, interval: Interval | None, currency: str = "") -> str:
     return f"{value} ({figure(name, interval.low)} to {figure(name, interval.high)})"
 
 
-def table(
-    rows: Sequence[Sequence[str]],
-    headings: Sequence[str],
-    *,
-    width: int = 0,
-    right: frozenset[int] = frozenset(),
-) -> str:
+def table(rows: Sequence[Sequence[str]], headings: Sequence[str], *, width: int = 0) -> str:
     """Rows below headings, in columns.
 
-    width: of the terminal, in characters; the widest columns give way to it. 0: nothing is cut.
-    right: numbers of the columns that end on the right.
+    A heading that begins with `>` is that of a column that ends on the right, one with `~` of a column that
+    may be cut. width: of the terminal, in characters; what does not fit even so is left out, from the right.
+    0: there is no limit.
     """
-    lines = [list(headings), *([_one_line(cell) for cell in row] for row in rows)]
-    columns = [max(len(line[number]) for line in lines) for number in range(len(headings))]
-    room = width - len(GAP) * (len(columns) - 1)
-    while width and sum(columns) > room and max(columns) > LEAST:
-        columns[columns.index(max(columns))] -= 1
+    cells = [
+        [heading.lstrip(MARKS) for heading in headings],
+        *([plain(cell) for cell in row] for row in rows),
+    ]
+    columns = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    flexible = [number for number, heading in enumerate(headings) if heading.startswith("~")]
+    while width and _width(columns) > width:
+        longest = max(flexible, key=columns.__getitem__, default=None)
+        if longest is not None and columns[longest] > LEAST:
+            columns[longest] -= 1
+        elif len(columns) > 1:
+            columns.pop()
+            flexible = [number for number in flexible if number < len(columns)]
+        else:
+            break
+    right = [heading.startswith(">") for heading in headings]
 
-    def cells(line: Sequence[str]) -> str:
-        fitted = [_cut(cell, columns[number]) for number, cell in enumerate(line)]
+    def line(of: Sequence[str]) -> str:
+        fitted = [_cut(cell, room) for cell, room in zip(of, columns, strict=False)]
         padded = [
-            cell.rjust(columns[number]) if number in right else cell.ljust(columns[number])
-            for number, cell in enumerate(fitted)
+            cell.rjust(room) if is_right else cell.ljust(room)
+            for cell, room, is_right in zip(fitted, columns, right, strict=False)
         ]
         return GAP.join(padded).rstrip()
 
-    return "\n".join(cells(line) for line in lines)
+    return "\n".join(map(line, cells))
 
 
-def _one_line(text: str) -> str:
-    """Without line breaks and what would move a terminal's cursor."""
-    return "".join(character if character.isprintable() else " " for character in text)
+def _width(columns: Sequence[int]) -> int:
+    return sum(columns) + len(GAP) * (len(columns) - 1)
+
+
+def plain(text: str, *, lines: bool = False) -> str:
+    """Text of others without what would move a terminal's cursor.
+
+    lines: line breaks and tabs stay.
+    """
+    kept = "\n\t" if lines else ""
+    return "".join(
+        character if character.isprintable() or character in kept else "" if lines else " "
+        for character in text
+    )
 
 
 def _cut(text: str, width: int) -> str:
@@ -135,7 +154,7 @@ def plan_text(plan: Plan, *, width: int = 100) -> str:
         parts.append("\n".join(f"  {name:10}{text}" for name, text in rows))
     else:
         parts.append("  No node could run it now; the notes say why.")
-    parts.append(table(choices(plan.params), ("parameter", "value", "chosen by", "why"), width=width))
+    parts.append(table(choices(plan.params), PARAMETERS, width=width))
     parts.extend(f"Note: {note}" for note in plan.notes)
     return "\n\n".join(part for part in parts if part)
 
@@ -150,7 +169,7 @@ def plan_html(plan: Plan) -> str:
 
     first = plan.options[0] if plan.options else None
     promised = [("on", place(first)), *promise_rows(first, plan.currency)] if first else []
-    headings = "".join(f"<th>{name}</th>" for name in ("parameter", "value", "chosen by", "why"))
+    headings = "".join(f"<th>{name.lstrip(MARKS)}</th>" for name in PARAMETERS)
     notes = "".join(f"<p>{html.escape(note)}</p>" for note in plan.notes)
     return (
         f"<p>{html.escape(_title(plan))}</p><table>{rows(promised)}</table>"

@@ -122,8 +122,8 @@ def test_no_token_is_shown_or_logged(caplog: pytest.LogCaptureFixture) -> None:
 def test_values_tell_the_portals_names_and_keep_what_they_do_not_know() -> None:
     raw = job(comet="halley", wait={"code": "busy", "text": "All GPUs are taken."})
     found = Portal(httpx2.Response(200, json=raw)).client.jobs.get("ftjob-1")
-    assert (found.extra["comet"], found.waiting.code, found.owner.username) == ("halley", "busy", "ada")
-    assert found.submitted_at.isoformat() == "2027-01-01T10:00:00+00:00"
+    assert (found.extra["comet"], found.waiting.code, found.owner.name) == ("halley", "busy", "ada")
+    assert found.created_at.isoformat() == "2027-01-01T10:00:00+00:00"
     assert found.raw == raw
     with pytest.raises(AttributeError):
         found.state = "done"  # type: ignore[misc]

@@ -28,7 +28,8 @@ from .files import id_of
 from .transport import AsyncTransport
 
 WAIT_S = 25  # of one question; proxies end longer ones
-AT_LEAST_S = 0.5  # between two questions
+LOG_WAIT_S = 3  # where lines of the log are wanted, which do not change the job
+AT_LEAST_S, WITHOUT_NEWS_S = 0.5, 1.0  # between two questions
 AWAY_S = 600.0  # so long a portal that is followed may be away
 TAIL_LINES = 20
 
@@ -145,7 +146,10 @@ class AsyncJobs:
             if timeout is not None and asked_at - began > timeout:
                 raise WaitedTooLong(f"Job {identity} has not ended after {timeout:g} s; it goes on.")
             try:
-                before, (latest, etag) = latest, await self._changed(identity, latest, etag, timeout)
+                wait_s = LOG_WAIT_S if logs else WAIT_S
+                if timeout is not None:
+                    wait_s = max(1, min(wait_s, int(began + timeout - asked_at)))
+                before, (latest, etag) = latest, await self._changed(identity, latest, etag, wait_s)
                 piece, offset = await self._log_since(identity, offset) if logs else ("", offset)
             except (Unreachable, Unavailable) as trouble:
                 away_since = asked_at if away_since is None else away_since
@@ -163,7 +167,9 @@ class AsyncJobs:
                 return
             if kind := _news(before, latest):
                 yield Update(kind, latest)
-            await anyio.sleep(max(0.0, AT_LEAST_S - (time.monotonic() - asked_at)))
+            # A portal with many waiting requests answers at once.
+            pause_s = AT_LEAST_S if kind else WITHOUT_NEWS_S
+            await anyio.sleep(max(0.0, pause_s - (time.monotonic() - asked_at)))
 
     async def wait(self, job: JobFields | str, *, timeout: float | None = None) -> AsyncJob:
         """The job when it has succeeded. Raises JobFailed if it ended otherwise, WaitedTooLong."""
@@ -257,17 +263,16 @@ class AsyncJobs:
                     file.write(chunk)
 
     async def _changed(
-        self, identity: str, latest: AsyncJob | None, etag: str, timeout: float | None
+        self, identity: str, latest: AsyncJob | None, etag: str, wait_s: int
     ) -> tuple[AsyncJob, str]:
         """The job, as soon as it is not as `etag` says, or after a while."""
         if latest is None:
             response = await self._transport.request("GET", f"jobs/{identity}/", tries=1)
         else:
-            seconds = WAIT_S if timeout is None else max(1, min(WAIT_S, int(timeout)))
             response = await self._transport.request(
                 "GET",
                 f"jobs/{identity}/",
-                query={"wait_s": seconds, "until": "change"},
+                query={"wait_s": wait_s, "until": "change"},
                 headers={"If-None-Match": etag} if etag else None,
                 tries=1,
             )

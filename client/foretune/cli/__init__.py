@@ -92,7 +92,9 @@ class Commands(click.Group):
                 formatter.write_dl([(name, text) for name, (_, text) in commands.items()], col_max=12)
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
+)
 def foretune() -> None:
     """Fine-tune language models on your own GPUs: `foretune run -m MODEL -d rows.jsonl --watch`.
 

@@ -69,7 +69,7 @@ class Session:
     ) -> None:
         """A list as a table.
 
-        columns: by heading, what is shown of a row; those that begin with `>` end on the right. none: what is
+        columns: by heading (see `table`), what is shown of a row; empty ones are left out. none: what is
         said where there are no rows.
         """
         from .._tables import table
@@ -78,10 +78,9 @@ class Session:
             return click.echo(dumps({"data": list(rows)}))
         if not rows:
             return click.echo(none, err=True)
-        headings = [heading.removeprefix(">") for heading in columns]
-        right = frozenset(number for number, heading in enumerate(columns) if heading.startswith(">"))
-        cells = [[show(row) for show in columns.values()] for row in rows]
-        return click.echo(table(cells, headings, width=width(), right=right))
+        shown = {heading: [show(row) for row in rows] for heading, show in columns.items()}
+        filled = {heading: cells for heading, cells in shown.items() if any(cells)}
+        return click.echo(table(list(zip(*filled.values(), strict=True)), list(filled), width=width()))
 
     def done(self, text: str, **told: Any) -> None:
         """What was done: a sentence for people, JSON for programs."""
@@ -108,7 +107,9 @@ def width() -> int:
 
 def pairs(rows: Iterable[tuple[str, str]]) -> str:
     """Names and values below each other, without those that are empty."""
-    shown = [(name, value) for name, value in rows if value]
+    from .._tables import plain
+
+    shown = [(name, plain(value)) for name, value in rows if value]
     wide = max((len(name) for name, _ in shown), default=0)
     return "\n".join(f"{name:{wide}}  {value}" for name, value in shown)
 

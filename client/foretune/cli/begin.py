@@ -9,12 +9,15 @@ import click
 
 from .base import Session, command, note, on_terminal, pairs
 
+SCOPES = ("read", "submit", "write", "admin")
+
 
 @command("login")
 @click.argument("url", default="")
 @click.option("--token", "source", metavar="-", default="", help="`-` reads an API token from stdin.")
 @click.option("--device", is_flag=True, help="Confirm in a browser, on any device (the default).")
-def login_command(session: Session, url: str, source: str, device: bool) -> None:
+@click.option("--scope", type=click.Choice(SCOPES), default="submit", show_default=True, help="What it may.")
+def login_command(session: Session, url: str, source: str, device: bool, scope: str) -> None:
     """Sign in to a portal and keep the token as a profile.
 
     The token goes into the system's keyring if there is one, else into a file that only you can read.
@@ -34,7 +37,7 @@ def login_command(session: Session, url: str, source: str, device: bool) -> None
     else:
         from .device import confirmed
 
-        token = confirmed(url)
+        token = confirmed(url, scope)
     from .._sync.client import Client
 
     me = Client(url, token).me()

@@ -31,7 +31,7 @@ def nodes_ls(session: Session, state: str | None) -> None:
             "name": lambda node: node["name"],
             "state": lambda node: node["state"],
             ">free": lambda node: f"{node['free_gpus']}/{len(node['gpus'])}",
-            "gpus": lambda node: ", ".join(dict.fromkeys(gpu["model"] for gpu in node["gpus"])),
+            "~gpus": lambda node: ", ".join(dict.fromkeys(gpu["model"] for gpu in node["gpus"])),
             ">price": lambda node: (
                 "" if node["price_per_gpu_hour"] is None else f"{node['price_per_gpu_hour']:g}"
             ),
@@ -115,8 +115,8 @@ def nodes_join(session: Session) -> None:
 def queue_command(session: Session, limit: int) -> None:
     """Show the jobs that wait and run, of all whom you may see, the oldest first."""
     found = session.client.jobs.list(state="live", order="submitted_at", limit=min(limit, 100))
-    shown = {**columns(), "owner": shown_owner, "waits for": lambda job: (job["wait"] or {}).get("text", "")}
-    del shown["ended"]
+    shown = {**columns(), "owner": shown_owner, "~waits for": lambda job: (job["wait"] or {}).get("text", "")}
+    del shown["ended"], shown["~model"]
     session.rows([job.raw for job in islice(found, limit)], shown, none="No job waits or runs.")
 
 
@@ -184,9 +184,9 @@ def windows_command(session: Session) -> None:
         "id": lambda row: str(row["id"]),
         "begins": lambda row: moment(row["begins_at"]),
         "ends": lambda row: moment(row["ends_at"]),
-        "nodes": lambda row: ", ".join(named(node) for node in row["nodes"]),
+        "~nodes": lambda row: ", ".join(named(node) for node in row["nodes"]),
         "team": lambda row: named(row["team"]) or "nobody",
-        "note": lambda row: row["note"],
+        "~note": lambda row: row["note"],
     }
     _list(session, "windows", shown, none="No windows.")
 
@@ -196,7 +196,7 @@ def teams_command(session: Session) -> None:
     """List your teams and who is in them."""
     shown: Columns = {
         "name": lambda row: row["name"],
-        "members": lambda row: ", ".join(member["username"] for member in row["members"]),
+        "~members": lambda row: ", ".join(member["username"] for member in row["members"]),
         "id": lambda row: str(row["id"]),
     }
     _list(session, "teams", shown, none="You are in no team.")

@@ -70,9 +70,11 @@ def _say(error: dict[str, object], *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"error": error}, ensure_ascii=False), err=True)
         return
+    from .._tables import plain
+
     if tail := error.get("log_tail"):
-        click.echo(f"{tail}".rstrip(), err=True)
-    click.echo(f"foretune: {error['message']}", err=True)
+        click.echo(plain(f"{tail}", lines=True).rstrip(), err=True)
+    click.echo(f"foretune: {plain(str(error['message']), lines=True)}", err=True)
     fields = error.get("fields")
     for name, said in (fields if isinstance(fields, dict) else {}).items():
         text = "; ".join(map(str, said)) if isinstance(said, list) else str(said)

@@ -53,7 +53,7 @@ def ls(session: Session, limit: int) -> None:
         [file.raw for file in islice(found, limit)],
         {
             "id": lambda file: file["id"],
-            "name": lambda file: file["filename"],
+            "~name": lambda file: file["filename"],
             ">rows": lambda file: f"{file['rows']:,}",
             ">size": lambda file: size(file["bytes"]),
             "format": lambda file: file["format"],

@@ -26,11 +26,11 @@ def columns() -> dict[str, Any]:
     return {
         "id": lambda job: job["id"],
         "state": lambda job: job["state"],
-        "name": lambda job: job["name"],
-        "model": lambda job: job["model"],
         ">step": lambda job: _step(job.get("progress")),
         ">loss": lambda job: _loss(job.get("progress")),
-        "submitted": lambda job: moment(job["submitted_at"]),
+        "~name": lambda job: job["name"],
+        "submitted": lambda job: moment(job["created_at"]),
+        "~model": lambda job: job["model"],
         "ended": lambda job: moment(job["ended_at"]),
     }
 
@@ -72,7 +72,7 @@ def show_command(session: Session, job: str, asked: bool) -> None:
 
 
 def _whole(job: JobFields) -> str:
-    from .._tables import moment, promise_rows, table
+    from .._tables import PARAMETERS, choices, moment, promise_rows, table
     from .base import width
     from .watching import line, result
 
@@ -81,12 +81,12 @@ def _whole(job: JobFields) -> str:
             [
                 ("job", job.id),
                 ("name", job.name),
-                ("owner", job.owner.username if job.owner else ""),
+                ("owner", job.owner.name if job.owner else ""),
                 ("team", job.team.name if job.team else ""),
                 ("model", job.model),
                 ("data", job.training_file),
                 ("goal", job.goal),
-                ("submitted", moment(job.submitted_at)),
+                ("submitted", moment(job.created_at)),
                 ("ended", moment(job.ended_at)),
                 ("now", line(job)),
                 ("error", job.error.message if job.error else ""),
@@ -98,12 +98,7 @@ def _whole(job: JobFields) -> str:
     elif job.promise:
         parts.append(pairs(promise_rows(job.promise, job.currency)))
     if job.params:
-        rows = [
-            (name, str(one.value), one.by, one.reason)
-            for name, one in job.params.items()
-            if one.value is not None
-        ]
-        parts.append(table(rows, ("parameter", "value", "chosen by", "why"), width=width()))
+        parts.append(table(choices(job.params), PARAMETERS, width=width()))
     return "\n\n".join(parts)
 
 
@@ -177,9 +172,10 @@ def logs_command(session: Session, job: str, follow: bool, tail: int | None) -> 
 
 def _piece(session: Session, text: str) -> None:
     if session.as_json:
-        session.line({"text": text})
-    else:
-        click.echo(text, nl=False)
+        return session.line({"text": text})
+    from .._tables import plain
+
+    return click.echo(plain(text, lines=True), nl=False)
 
 
 @command("metrics")

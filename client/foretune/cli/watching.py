@@ -95,10 +95,12 @@ class Screen:
             else:
                 told["job"] = update.job.raw
             return self.session.line(told)
+        from .._tables import plain
+
         if update.kind == "log":
             self.clear()
-            return click.echo(update.text.rstrip("\n"), err=True)
-        text = "the portal is away; waiting for it" if update.kind == "away" else line(update.job)
+            return click.echo(plain(update.text, lines=True).rstrip("\n"), err=True)
+        text = "the portal is away; waiting for it" if update.kind == "away" else plain(line(update.job))
         if self.live:
             room = shutil.get_terminal_size().columns - 1
             return click.echo(f"\r\x1b[2K{text[:room]}", err=True, nl=False)
