@@ -66,7 +66,9 @@ def token_list(request: PageRequest) -> HttpResponse:
     page = Paginator(own_tokens(request.user), PAGE).get_page(request.GET.get("page"))
     client = request.build_absolute_uri(reverse("client-wheel", args=[NAME]))
     serves = request.user.is_admin or teams_to_serve(request.user).exists()
-    context = {"page": page, "form": form, "now": database_now(), "client": client, "serves": serves}
+    portal = request.build_absolute_uri("/").rstrip("/")
+    lines = {"client": client, "portal": portal}
+    context = {"page": page, "form": form, "now": database_now(), "serves": serves, **lines}
     return render(request, "people/tokens.html", context, status=400 if form.is_bound else 200)
 
 
