@@ -1,4 +1,4 @@
-"""Writes the client without an event loop from the one with: `python -m client.sync_half`.
+"""Writes the client without an event loop: `python -m client.sync_half`.
 
 `foretune/_sync/` is `foretune/_async/` without what waits; a test compares them.
 """
@@ -27,7 +27,7 @@ DOC = '"""The client for programs without an event loop."""\n'
 
 
 def sync(text: str) -> str:
-    """The source without `async` and `await`, and with the names of what does not wait."""
+    """The source without `async` and `await`, with the names of what does not wait."""
     text = re.sub(r"\b(async|await) ", "", text)
     text = re.sub(r"\w+", lambda word: WORDS.get(word[0], word[0]), text)
     text = re.sub(r"\bAsync([A-Z]\w*)", r"\1", text)

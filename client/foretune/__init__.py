@@ -48,7 +48,10 @@ __all__ = [*sorted(_PLACE), "__version__"]
 
 
 def __getattr__(name: str) -> object:
-    """Import a name when it is first asked for: the command line needs none of them to start."""
+    """Import a name when it is first asked for.
+
+    The command line needs none of them to start.
+    """
     if name not in _PLACE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

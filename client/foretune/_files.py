@@ -32,7 +32,10 @@ def part_of(opened: BinaryIO, start: int) -> bytes:
 
 
 def place_of(folder: Path, path: str) -> Path:
-    """Where an artifact goes: inside of `folder`, whatever its path says. Raises BrokenDownload."""
+    """Where an artifact goes: inside of `folder`, whatever its path says.
+
+    Raises BrokenDownload.
+    """
     parts = PurePosixPath(path).parts
     if not parts or ".." in parts or path.startswith("/") or "\\" in path or ":" in path:
         raise BrokenDownload(f"The portal names a file outside of the folder: {path}")

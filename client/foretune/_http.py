@@ -1,4 +1,4 @@
-"""Requests and answers: what is sent, what is tried again and when, what an answer means."""
+"""Requests and answers: what is sent, what is tried again, what an answer means."""
 
 from __future__ import annotations
 
@@ -53,14 +53,17 @@ def base_url(given: str) -> httpx2.URL:
 
 
 def address(path: str) -> str:
-    """A path below /api/, as people write it: with or without that, and the slash before."""
+    """A path below /api/, written with or without that and the slash before."""
     if path.startswith(("/v1/", "v1/")):
         return f"/{path.lstrip('/')}"
     return f"/api/{path.removeprefix('/').removeprefix('api/')}"
 
 
 def new_key() -> str:
-    """An Idempotency-Key: the portal makes one object for it, however often it is asked."""
+    """A new Idempotency-Key.
+
+    The portal makes one object for it, however often it is asked.
+    """
     return f"foretune-{uuid.uuid4().hex}"
 
 

@@ -78,7 +78,9 @@ class JobFileError(ForetuneError):
 
 @dataclass(frozen=True)
 class JobFile:
-    """fields: of the job, as the API takes them. files: paths on this machine, by field.
+    """What a job file says.
+
+    fields: of the job, as the API takes them. files: paths on this machine, by field.
 
     matrix: parameters of each job of an array; empty for a single one. lines: where each key stands.
     """
@@ -154,7 +156,10 @@ def _combinations(matrix: object, complain: Any) -> tuple[dict[str, Any], ...]:
 
 
 class _Reader:
-    """YAML as values, with the line of each key; words mean what YAML 1.2 says: `no` is a word."""
+    """YAML as values, with the line of each key.
+
+    Words mean what YAML 1.2 says: `no` is a word.
+    """
 
     def __init__(self, path: Path, lines: dict[str, int]) -> None:
         self.path, self.lines = path, lines

@@ -295,7 +295,7 @@ class Plan(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class Record(Model):
-    """An object of which this client needs no more than the portal tells: a node, a team, a window."""
+    """An object as the portal tells it: a node, a team, a window."""
 
     def __getattr__(self, name: str) -> Any:
         try:

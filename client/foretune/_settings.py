@@ -1,4 +1,4 @@
-"""Which portal, and who asks it: arguments, the environment, else a profile of the config folder.
+"""Which portal, and who asks it: arguments, the environment, else a profile.
 
 A project's `.foretune.toml` may name a profile and a team, never an address or a token: whoever gives one a
 folder must not choose where its tokens go.

@@ -64,7 +64,7 @@ def figure(name: str, value: float | None, currency: str = "") -> str:
 
 
 def predicted(name: str, interval: Interval | None, currency: str = "") -> str:
-    """A value and, in brackets, what it lies between; empty where nothing is predicted."""
+    """A value and, in brackets, its interval; empty where nothing is predicted."""
     if interval is None or interval.value is None:
         return ""
     value = figure(name, interval.value, currency)

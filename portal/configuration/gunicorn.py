@@ -20,7 +20,10 @@ forwarder_headers = ""  # a SCRIPT_NAME of the client's would pass for another a
 
 
 def post_worker_init(worker: Any) -> None:
-    """Tell the worker what the portal knows, and prove that it serves: else no lease of a node counts."""
+    """Tell the worker what the portal knows, and prove that it serves.
+
+    Else no lease of a node counts.
+    """
     from portal.http.routes import route_of
     from portal.ops.beat import keep_beating
     from scheduler.selectors.signs import signs_of

@@ -1,4 +1,6 @@
-"""Requests that wait for a change. They hold neither a thread nor a connection to the database.
+"""Requests that wait for a change.
+
+They hold neither a thread nor a connection to the database.
 
 A view that has nothing new to tell `park`s its request and answers anything, which nobody sees. The worker
 keeps the connection, and serves the request again once the sign that the view read has changed, or the time
@@ -80,7 +82,7 @@ def first_seen() -> str | None:
 
 
 class ParkingLot:
-    """The requests of one web process that wait, and the thread that reads for all of them.
+    """The waiting requests of one web process, and the thread that reads for all.
 
     Beyond `most` of them, or MOST_OF_ONE_ASKER, others are answered at once.
     """

@@ -1,4 +1,4 @@
-"""Indexes that PostgreSQL has and SQLite does not, which gets a plain one of the column."""
+"""Indexes of PostgreSQL; SQLite gets a plain one of the column."""
 
 from __future__ import annotations
 

@@ -147,7 +147,10 @@ def with_forecasts(jobs: QuerySet[Job]) -> QuerySet[Job]:
 
 
 def glance_at(user: User, job_id: str) -> Job:
-    """The job's state and progress alone, in one query. Raises NotFound as `get_job` does."""
+    """The job's state and progress alone, in one query.
+
+    Raises NotFound as `get_job` does.
+    """
     found = visible_jobs(user).filter(pk=job_id).only(*GLANCE).first()
     if found is None:
         raise _no_job(job_id)

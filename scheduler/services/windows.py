@@ -53,7 +53,9 @@ def add_window(*, values: WindowValues, actor: User, now: datetime) -> Maintenan
 def change_window(
     *, window: MaintenanceWindow, changes: Mapping[str, Any], actor: User, now: datetime
 ) -> MaintenanceWindow:
-    """Change some of its values, as `WindowValues` names them; nothing happens if they are so already.
+    """Change some of its values, as `WindowValues` names them.
+
+    Nothing happens if they are so already.
 
     Raises BadParameters naming the field, Conflict if it is gone, NotAllowed.
     """

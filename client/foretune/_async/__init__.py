@@ -1,1 +1,4 @@
-"""The client for programs with an event loop; `_sync` is made from it (client/sync_half.py)."""
+"""The client for programs with an event loop.
+
+`_sync` is made from it (client/sync_half.py).
+"""

@@ -100,7 +100,10 @@ class AsyncCollection:
         return Record.parse(await self._transport.json("GET", f"{self._path}/{identity}/"))
 
     async def find(self, name: str) -> Record:
-        """The one with this id or, if only one has it, this name. Raises NotFound and ForetuneError."""
+        """The one with this id or, if only one has it, this name.
+
+        Raises NotFound and ForetuneError.
+        """
         rows = await self.list()
         for field in ("id", "name", "username"):
             found = [row for row in rows if str(row.raw.get(field)) == name]

@@ -72,7 +72,10 @@ class AsyncFiles:
         return File.parse(await self._transport.json("GET", f"files/{identity}/"))
 
     async def find(self, name: str) -> File:
-        """The one with this id or, if only one has it, this name. Raises NotFound and ForetuneError."""
+        """The one with this id or, if only one has it, this name.
+
+        Raises NotFound and ForetuneError.
+        """
         if name.startswith("file-"):
             return await self.get(name)
         named = [file async for file in self.list(name=name)]

@@ -64,7 +64,10 @@ class AsyncJob(JobFields):
         return await self.jobs.act(self, "resume")
 
     async def metrics(self, **options: Any) -> Rows:
-        """What was measured, by step. options: `points` thins the rows, `attempt` chooses one."""
+        """What was measured, by step.
+
+        options: `points` thins the rows, `attempt` chooses one.
+        """
         return await self.jobs.metrics(self, **options)
 
     async def log(self) -> str:
@@ -84,7 +87,7 @@ class AsyncJobs:
         self._transport = transport
 
     async def submit(self, plan: Plan | None = None, *, key: str = "", **fields: Any) -> AsyncJob:
-        """Submit a plan, or the fields of a job: `model`, `training_file` (a File or its id), ...
+        """Submit a plan, or fields: `model`, `training_file` (a File or its id), ...
 
         key: an Idempotency-Key; without one a new one is made and kept over all tries.
         Raises PlanOutdated where what a plan promised holds no more.
@@ -98,14 +101,20 @@ class AsyncJobs:
     async def submit_array(
         self, values: Sequence[Mapping[str, Any]], *, key: str = "", **fields: Any
     ) -> Record:
-        """Submit a job for each of these parameters, all or none; `fields` as for one job, and `limit`."""
+        """Submit a job for each of these parameters, all or none.
+
+        fields: as for one job, and `limit`.
+        """
         body = {**_with_ids(fields), "values": [dict(one) for one in values]}
         return Record.parse(
             await self._transport.json("POST", "arrays/", json=body, key=key or _http.new_key())
         )
 
     async def list(self, **filters: Any) -> AsyncIterator[AsyncJob]:
-        """Jobs that you may see, newest first; filters as the API has them, e.g. `state`, `owner`."""
+        """Jobs that you may see, newest first.
+
+        filters: as the API has them, e.g. `state`, `owner`.
+        """
         async for row in self._transport.pages("jobs/", filters):
             yield self._job(row)
 
@@ -113,7 +122,10 @@ class AsyncJobs:
         return self._job(await self._transport.json("GET", f"jobs/{id_of(job)}/"))
 
     async def find(self, name: str) -> AsyncJob:
-        """The one with this id or, if only one has it, this name. Raises NotFound and ForetuneError."""
+        """The one with this id or, if only one has it, this name.
+
+        Raises NotFound and ForetuneError.
+        """
         if name.startswith("ftjob-"):
             return await self.get(name)
         named = [job async for job in self.list(name=name)]
@@ -124,7 +136,10 @@ class AsyncJobs:
         return await self.get(named[0])
 
     async def act(self, job: JobFields | str, verb: str, **body: Any) -> AsyncJob:
-        """cancel, pause or resume: the job as it is then. Nothing happens to one that is so already."""
+        """cancel, pause or resume: the job as it is then.
+
+        Nothing happens to one that is so already.
+        """
         given = {name: value for name, value in body.items() if value}
         answer = await self._transport.json("POST", f"jobs/{id_of(job)}/{verb}/", json=given, harmless=True)
         return self._job(answer)
@@ -172,7 +187,10 @@ class AsyncJobs:
             await anyio.sleep(max(0.0, pause_s - (time.monotonic() - asked_at)))
 
     async def wait(self, job: JobFields | str, *, timeout: float | None = None) -> AsyncJob:
-        """The job when it has succeeded. Raises JobFailed if it ended otherwise, WaitedTooLong."""
+        """The job when it has succeeded.
+
+        Raises JobFailed if it ended otherwise, WaitedTooLong.
+        """
         async for _ in self.follow(job, timeout=timeout):
             pass
         ended = await self.get(job)

@@ -77,7 +77,10 @@ class AsyncTransport:
 
     @asynccontextmanager
     async def stream(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[httpx2.Response]:
-        """An answer whose body is read piece by piece, once. Raises ApiError and httpx2.TransportError."""
+        """An answer whose body is read piece by piece, once.
+
+        Raises ApiError and httpx2.TransportError.
+        """
         async with self.http.stream("GET", _http.address(path), headers=dict(headers)) as response:
             if not response.is_success:
                 await response.aread()

@@ -101,7 +101,10 @@ class Collection:
         return Record.parse(self._transport.json("GET", f"{self._path}/{identity}/"))
 
     def find(self, name: str) -> Record:
-        """The one with this id or, if only one has it, this name. Raises NotFound and ForetuneError."""
+        """The one with this id or, if only one has it, this name.
+
+        Raises NotFound and ForetuneError.
+        """
         rows = self.list()
         for field in ("id", "name", "username"):
             found = [row for row in rows if str(row.raw.get(field)) == name]

@@ -73,7 +73,10 @@ class Files:
         return File.parse(self._transport.json("GET", f"files/{identity}/"))
 
     def find(self, name: str) -> File:
-        """The one with this id or, if only one has it, this name. Raises NotFound and ForetuneError."""
+        """The one with this id or, if only one has it, this name.
+
+        Raises NotFound and ForetuneError.
+        """
         if name.startswith("file-"):
             return self.get(name)
         named = [file for file in self.list(name=name)]

@@ -64,7 +64,10 @@ class Job(JobFields):
         return self.jobs.act(self, "resume")
 
     def metrics(self, **options: Any) -> Rows:
-        """What was measured, by step. options: `points` thins the rows, `attempt` chooses one."""
+        """What was measured, by step.
+
+        options: `points` thins the rows, `attempt` chooses one.
+        """
         return self.jobs.metrics(self, **options)
 
     def log(self) -> str:
@@ -84,7 +87,7 @@ class Jobs:
         self._transport = transport
 
     def submit(self, plan: Plan | None = None, *, key: str = "", **fields: Any) -> Job:
-        """Submit a plan, or the fields of a job: `model`, `training_file` (a File or its id), ...
+        """Submit a plan, or fields: `model`, `training_file` (a File or its id), ...
 
         key: an Idempotency-Key; without one a new one is made and kept over all tries.
         Raises PlanOutdated where what a plan promised holds no more.
@@ -98,14 +101,20 @@ class Jobs:
     def submit_array(
         self, values: Sequence[Mapping[str, Any]], *, key: str = "", **fields: Any
     ) -> Record:
-        """Submit a job for each of these parameters, all or none; `fields` as for one job, and `limit`."""
+        """Submit a job for each of these parameters, all or none.
+
+        fields: as for one job, and `limit`.
+        """
         body = {**_with_ids(fields), "values": [dict(one) for one in values]}
         return Record.parse(
             self._transport.json("POST", "arrays/", json=body, key=key or _http.new_key())
         )
 
     def list(self, **filters: Any) -> Iterator[Job]:
-        """Jobs that you may see, newest first; filters as the API has them, e.g. `state`, `owner`."""
+        """Jobs that you may see, newest first.
+
+        filters: as the API has them, e.g. `state`, `owner`.
+        """
         for row in self._transport.pages("jobs/", filters):
             yield self._job(row)
 
@@ -113,7 +122,10 @@ class Jobs:
         return self._job(self._transport.json("GET", f"jobs/{id_of(job)}/"))
 
     def find(self, name: str) -> Job:
-        """The one with this id or, if only one has it, this name. Raises NotFound and ForetuneError."""
+        """The one with this id or, if only one has it, this name.
+
+        Raises NotFound and ForetuneError.
+        """
         if name.startswith("ftjob-"):
             return self.get(name)
         named = [job for job in self.list(name=name)]
@@ -124,7 +136,10 @@ class Jobs:
         return self.get(named[0])
 
     def act(self, job: JobFields | str, verb: str, **body: Any) -> Job:
-        """cancel, pause or resume: the job as it is then. Nothing happens to one that is so already."""
+        """cancel, pause or resume: the job as it is then.
+
+        Nothing happens to one that is so already.
+        """
         given = {name: value for name, value in body.items() if value}
         answer = self._transport.json("POST", f"jobs/{id_of(job)}/{verb}/", json=given, harmless=True)
         return self._job(answer)
@@ -172,7 +187,10 @@ class Jobs:
             time.sleep(max(0.0, pause_s - (time.monotonic() - asked_at)))
 
     def wait(self, job: JobFields | str, *, timeout: float | None = None) -> Job:
-        """The job when it has succeeded. Raises JobFailed if it ended otherwise, WaitedTooLong."""
+        """The job when it has succeeded.
+
+        Raises JobFailed if it ended otherwise, WaitedTooLong.
+        """
         for _ in self.follow(job, timeout=timeout):
             pass
         ended = self.get(job)

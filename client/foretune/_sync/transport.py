@@ -78,7 +78,10 @@ class Transport:
 
     @contextmanager
     def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[httpx2.Response]:
-        """An answer whose body is read piece by piece, once. Raises ApiError and httpx2.TransportError."""
+        """An answer whose body is read piece by piece, once.
+
+        Raises ApiError and httpx2.TransportError.
+        """
         with self.http.stream("GET", _http.address(path), headers=dict(headers)) as response:
             if not response.is_success:
                 response.read()

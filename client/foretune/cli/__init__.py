@@ -1,4 +1,7 @@
-"""The command `foretune`: a file for each group of commands, imported when one of them is used."""
+"""The command `foretune`.
+
+Each group of commands has a file, which is imported when one of them is used.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +99,9 @@ class Commands(click.Group):
     cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}
 )
 def foretune() -> None:
-    """Fine-tune language models on your own GPUs: `foretune run -m MODEL -d rows.jsonl --watch`.
+    """Fine-tune language models on your own GPUs.
+
+    Begin with `foretune run -m MODEL -d rows.jsonl --watch`.
 
     Every command takes --json and --profile. Exit codes: 0 done, 1 the job failed, 2 wrong usage or input,
     3 not signed in or not allowed, 4 not found, 5 portal out of reach, 6 conflict or outdated plan,

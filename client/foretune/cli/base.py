@@ -99,7 +99,7 @@ def dumps(raw: Any) -> str:
 
 
 def width() -> int:
-    """Characters of a line; 0, no limit, where nobody reads a terminal and none is told."""
+    """Characters of a line; 0, no limit, where there is no terminal and none is told."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
         return shutil.get_terminal_size().columns
     return 0

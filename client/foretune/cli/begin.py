@@ -52,7 +52,10 @@ def _typed() -> str:
 
 @command("logout")
 def logout_command(session: Session) -> None:
-    """Forget a profile and its token; the portal's page API tokens ends the token itself."""
+    """Forget a profile and its token.
+
+    The portal's page API tokens ends the token itself.
+    """
     from .. import _settings
 
     name = _settings.chosen_profile(session.profile)
@@ -174,7 +177,10 @@ def profile_rm(session: Session, name: str) -> None:
 @command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion_command(session: Session, shell: str) -> None:
-    """Print what makes your shell complete commands, e.g. `eval "$(foretune completion bash)"`."""
+    """Print what makes your shell complete commands.
+
+    For example `eval "$(foretune completion bash)"`.
+    """
     from click.shell_completion import get_completion_class
 
     from . import foretune

@@ -92,7 +92,7 @@ _node_verb("resume", "Let a node take jobs again.", "takes jobs again")
 
 @command("price", parent=nodes_command)
 @NODE
-@click.argument("price", type=float)
+@click.argument("price", type=click.FloatRange(min=0))
 def nodes_price(session: Session, node: str, price: float) -> None:
     """Set what an hour of one of its GPUs costs."""
     found = session.client.nodes.find(node)

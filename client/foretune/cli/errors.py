@@ -13,7 +13,10 @@ FAIL_ON, TIMED_OUT, INTERRUPTED = 7, 124, 130
 
 
 def exit_code_of(error: Exception, *, as_json: bool) -> int:
-    """Print the error on stderr; returns its exit code. Raises it again if it is nobody's but ours."""
+    """Print the error on stderr; returns its exit code.
+
+    Raises it again if it is nobody's but ours.
+    """
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, click.Abort):

@@ -107,7 +107,7 @@ def rm(session: Session, files: Sequence[str]) -> None:
 @command("check", parent=files_command)
 @click.argument("path", type=HERE)
 def check(session: Session, path: Path) -> int:
-    """Read JSON Lines on this machine: lines that are none, and which fields the others have.
+    """Read JSON Lines on this machine: wrong lines, and fields of the others.
 
     Nothing is sent. What can be trained on is judged by the portal when a file is uploaded.
     """

@@ -139,7 +139,12 @@ def _reasons(
 @ONE
 @click.option("--logs/--no-logs", default=None, help="Show its log as well (on a terminal it is shown).")
 @click.option("--fail-on", metavar="RULE", help="Exit with 7 if `outside-promise`, or e.g. `loss>1.5`.")
-@click.option("--timeout", type=float, metavar="SECONDS", help="Watch no longer than this; exit with 124.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Watch no longer than this; exit with 124.",
+)
 def watch_command(
     session: Session, job: str, logs: bool | None, fail_on: str | None, timeout: float | None
 ) -> int:

@@ -49,7 +49,12 @@ def _job_options(function: Any) -> Any:
 @click.option("--watch", is_flag=True, help="Follow the job until it has ended.")
 @click.option("-y", "--yes", is_flag=True, help="Submit without asking.")
 @click.option("--fail-on", metavar="RULE", help="Exit with 7 if `outside-promise`, or e.g. `loss>1.5`.")
-@click.option("--timeout", type=float, metavar="SECONDS", help="Watch no longer than this; exit with 124.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Watch no longer than this; exit with 124.",
+)
 def run_command(
     session: Session,
     dry_run: bool,
@@ -96,7 +101,7 @@ def run_command(
 @command("recommend")
 @_job_options
 def recommend_command(session: Session, **described: Any) -> None:
-    """Show what a job would take, and what is recommended for it; nothing is submitted."""
+    """Show what a job would take and what is recommended; submit nothing."""
     file = _file(**described)
     with _located(file):
         fields = _fields(session, file, **described)
@@ -138,7 +143,10 @@ def _fields(
     name: str | None,
     **_: Any,
 ) -> dict[str, Any]:
-    """The fields of the job, its files uploaded. Raises UsageError before anything is sent."""
+    """The fields of the job, its files uploaded.
+
+    Raises UsageError before anything is sent.
+    """
     from .._settings import project
 
     given = {"model": model, "goal": goal, "name": name}

@@ -23,7 +23,10 @@ Judge = Callable[["JobFields"], str]
 
 
 def rule(text: str) -> Judge:
-    """What --fail-on says, as a function: why the job fails it, or nothing. Raises UsageError."""
+    """What --fail-on says, as a function: why the job fails it, or nothing.
+
+    Raises UsageError.
+    """
     if text == "outside-promise":
         return _outside_promise
     found = re.fullmatch(r"loss\s*>\s*(\d+(?:\.\d+)?)", text, re.ASCII)
@@ -53,7 +56,9 @@ def watch_until_it_ends(
     timeout: float | None = None,
     logs: bool | None = None,
 ) -> int:
-    """Follow a job; returns the exit code. Raises JobFailed, WaitedTooLong and what requests raise.
+    """Follow a job; returns the exit code.
+
+    Raises JobFailed, WaitedTooLong and what requests raise.
 
     logs: show its log as well; unless said, on a terminal.
     """

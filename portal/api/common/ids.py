@@ -39,7 +39,10 @@ def public_id(model: type[Model], key: int | str) -> str:
 
 
 def key_of(model: type[Model], text: str) -> int | str | None:
-    """The key that a public id names; None if it is no id of such rows. There may be no such row."""
+    """The key that a public id names; None if it is no id of such rows.
+
+    There may be no such row.
+    """
     example = model._meta.pk.get_default() if model._meta.pk.has_default() else None
     if isinstance(example, str):
         return text if is_id_like(text, example) else None
@@ -51,7 +54,10 @@ def key_of(model: type[Model], text: str) -> int | str | None:
 
 
 def named(rows: QuerySet[Row], text: str, by: str = "name") -> Row | None:
-    """The row that an id or a name names; ids come first. by: the field of the name; empty: none."""
+    """The row that an id or a name names; ids come first.
+
+    by: the field of the name; empty: none.
+    """
     key = key_of(rows.model, text)
     found = rows.filter(pk=key).first() if key is not None else None
     return found or (rows.filter(**{by: text}).first() if by and key is None else None)

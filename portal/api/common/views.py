@@ -1,4 +1,7 @@
-"""The base of all views: it refuses what it does not know. Views for administrators, and of files."""
+"""The base of all views: it refuses what it does not know.
+
+Views for administrators, and of files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters of the list of jobs, in an address or in the body of a request about many."""
+"""Filters of the list of jobs, in an address or in a body."""
 
 from __future__ import annotations
 

@@ -196,7 +196,10 @@ class Jobs(ListModelMixin, Resource):
 
     @action(detail=False, methods=["post"], url_path="cancel")
     def cancel_many(self, request: ApiRequest) -> Response:
-        """Cancel several jobs, by their ids or by a filter; the answer tells what became of each."""
+        """Cancel several jobs, by their ids or by a filter.
+
+        The answer tells what became of each.
+        """
         values = self.body()
         jobs = self.get_queryset()
         if "filter" in values:
@@ -211,7 +214,10 @@ class Jobs(ListModelMixin, Resource):
         return Response({"data": data, "cancelled": done.waiting, "stopping": done.stopping})
 
     def _as_confirmed(self, jobs: QuerySet[Job], count: int) -> Any:
-        """The ids of the jobs, oldest first. Raises Conflict unless they are as many as was said."""
+        """The ids of the jobs, oldest first.
+
+        Raises Conflict unless they are as many as was said.
+        """
         ids = [*jobs.order_by("pk").values_list("pk", flat=True)[: MOST_BY_FILTER + 1]]
         if len(ids) != count:
             many = f"more than {MOST_BY_FILTER:,}" if len(ids) > MOST_BY_FILTER else f"{len(ids):,}"
@@ -225,7 +231,10 @@ class Jobs(ListModelMixin, Resource):
         return Response(shown, headers={"ETag": tag_of(job)})
 
     def _done(self, act: Callable[..., Job], job_id: str, **values: Any) -> Response:
-        """Do something to a job, unless it is not as `If-Match` says; the answer is the job."""
+        """Do something to a job, unless it is not as `If-Match` says.
+
+        The answer is the job.
+        """
         job = get_job(self.request.user, job_id)
         seen_version(self.request, job)
         act(job=job, **values, **self.by)

@@ -142,7 +142,10 @@ class ShareResource(Resource):
 
     @action(detail=True)
     def share(self, request: Any, **_: Any) -> Response:
-        """The weight in fair shares, and the use of GPUs; of people your own, or for administrators."""
+        """The weight in fair shares, and the use of GPUs.
+
+        Of people your own, or for administrators.
+        """
         return self.tell(share_of(self.get_object(), self.now))
 
     @share.mapping.put

@@ -133,7 +133,7 @@ class Users(ListModelMixin, RetrieveModelMixin, ShareResource):
         return visible_users(self.request.user)
 
     def get_object(self) -> User:
-        """Anybody for administrators; others, where they come this far, find themselves alone."""
+        """Anybody for administrators; others find themselves alone."""
         me = self.request.user
         others = visible_users(me) if AdminOnly().has_permission(self.request, self) else User.objects.none()
         text = self.kwargs[self.lookup_url_kwarg]

@@ -52,7 +52,7 @@ def _forget(job_id: str, now: datetime) -> int:
 
 
 def delete_outputs(*, job: Job, actor: User, now: datetime, path: str = "") -> int:
-    """Remove all files that an ended job left, or those at one path, and return how many.
+    """Remove all files of an ended job, or those at one path; return how many.
 
     Its history and log stay. Raises Conflict while the job lives, and where it has none.
     """

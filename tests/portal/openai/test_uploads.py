@@ -25,9 +25,10 @@ CUTS = [CONTENT[:400], CONTENT[400:900], CONTENT[900:]]
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Any:
+    parts = Path(settings.DATA_DIR) / "parts"
+    before = {*parts.glob("*/*")}
     yield
-    world_parts = Path(settings.DATA_DIR) / "parts"
-    assert not [*world_parts.glob("*/*")] or Upload.objects.filter(state="pending").exists()
+    assert not {*parts.glob("*/*")} - before or Upload.objects.filter(state="pending").exists()
 
 
 def begin(api: APIClient, size: int = len(CONTENT), **more: Any) -> Any:
