@@ -46,6 +46,7 @@ def test_there_is_a_checklist_for_each_usual_change() -> None:
         "A parameter that binds at submit: 3 files",
         "A parameter that binds at dispatch: 6 files",
         "A page: 5 files",
+        "A resource of the REST API",
         "An executor: 2 files",
         "A step metric: 4 files",
         "A channel of notices: 4 files",

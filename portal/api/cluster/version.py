@@ -15,7 +15,7 @@ from portal.api.common.views import StrictView
 from trainer import __version__
 
 API = 1  # what /api/ means; one that it breaks with would be /api/2/
-MINIMUM_CLIENT = "0.1.0"  # releases of `foretune` before it would not understand the answers
+MINIMUM_CLIENT = "0.1"  # releases of `foretune` before it would not understand the answers
 # What a client may need, by names that stay, and the address that is there with it.
 FEATURES = {
     "device_sign_in": "/oauth/device-authorization/",

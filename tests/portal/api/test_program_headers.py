@@ -13,6 +13,7 @@ from rest_framework.test import APIClient
 from rest_framework.throttling import SimpleRateThrottle
 
 from portal.accounts.models import Scope, User
+from portal.api.cluster.version import MINIMUM_CLIENT
 from portal.api.people.me import MeApi
 from tests.portal.conftest import token_client
 from trainer import __version__
@@ -42,7 +43,7 @@ def test_every_answer_tells_the_release(db: None, address: str) -> None:
 
 def test_a_client_learns_what_the_portal_can_do_before_it_signs_in(db: None) -> None:
     told = Client(headers={"Authorization": "Bearer ft-wrong"}).get("/api/version/").json()
-    assert (told["version"], told["api"], told["minimum_client"]) == (__version__, 1, "0.1.0")
+    assert (told["version"], told["api"], told["minimum_client"]) == (__version__, 1, MINIMUM_CLIENT)
     assert "device_sign_in" in told["features"]
     assert not {"mcp", "webhooks"} & set(told["features"]), "what is not there"
 

@@ -58,8 +58,9 @@ def looked_for(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     def noting(method: str) -> Callable[..., Any]:
         original = getattr(QueryDict, method)
 
-        def lookup(self: QueryDict, name: str, *rest: Any) -> Any:
-            names.add(name)
+        def lookup(self: QueryDict, name: str | None, *rest: Any) -> Any:
+            if name is not None:  # REST framework looks for a format although none is set
+                names.add(name)
             return original(self, name, *rest)
 
         return lookup
