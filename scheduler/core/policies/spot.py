@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
-from scheduler.core.market.contracts import LATEST_SWITCH, Contract, contract
 from scheduler.core.market.deciders import Situation, SlotPlan, decide
 from scheduler.core.market.pool import DECIDERS, FORESEEING, ON_DEMAND, POOL, WITHOUT_FORECASTS
 from scheduler.core.market.selection import drawn
@@ -32,6 +31,7 @@ from scheduler.core.market.types import (
     SlotDecision,
 )
 from scheduler.core.market.value import split
+from scheduler.core.market_contracts import LATEST_SWITCH, Contract, contract
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.policies.easy_backfill import EASY
 from scheduler.core.stopping import StopReason

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from knowledge.core.domain.cost import cost
 from knowledge.core.domain.wording import rough_time
 from portal.events.types import EventType
-from scheduler.core.market.contracts import LATEST_SWITCH
 from scheduler.core.market.types import NodeTerms
+from scheduler.core.market_contracts import LATEST_SWITCH
 from scheduler.models import Allocation, Attempt, Job, MarketDecision, Node
 from scheduler.selectors.figures.cost import costs_of_job
 from scheduler.selectors.markets.plans import JobPlans, kept_plans

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from django.conf import settings
 
 from knowledge.core.domain.option_json import read_option
-from scheduler.core.market.contracts import Contract, contract
 from scheduler.core.market.quotes import by_slot
 from scheduler.core.market.recording import Recording, recorded
+from scheduler.core.market_contracts import Contract, contract
 from scheduler.core.types import JobInfo
 from scheduler.models import Job, Market
 from scheduler.selectors.markets.foreseen import MOST_RECORDED, market_terms

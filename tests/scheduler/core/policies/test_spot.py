@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.core.market.contracts import contract
 from scheduler.core.market.types import Acquire, MarketView, NodeTerms, Release, SlotOffer
+from scheduler.core.market_contracts import contract
 from scheduler.core.policies import POLICIES
 from scheduler.core.types import ClusterState, JobInfo, NodeInfo, Plan, Preempt, Resize, Start, Wait
 from scheduler.states import WaitState
