@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import starmap
 from pathlib import Path
+from typing import Any
 
 import django
 
@@ -24,6 +25,7 @@ from trainer.step_metrics import STEP_METRICS, StepMetric
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 API, SCHEDULING, TRAINING = DOCS / "api.md", DOCS / "scheduling.md", DOCS / "training.md"
 EVENTS = DOCS / "events.md"
+MOST_FIELDS = 12  # of a body in a table; of a larger one those that it must have
 
 
 def with_policies(page: str) -> str:
@@ -36,6 +38,25 @@ def with_terms(page: str) -> str:
     """The page with one row for each term of a job in its table."""
     head = ("term", "type", "default", "values", "who", "may change", "elsewhere", "what it is")
     return _with_table(page, head, map(_term, JOB_TERMS.values()))
+
+
+def with_addresses(page: str) -> str:
+    """The page with one row for each operation of the REST API in its table."""
+    from drf_spectacular.generators import SchemaGenerator  # needs Django
+
+    schema: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    bodies = schema["components"]["schemas"]
+    rows = (
+        _operation(verb.upper(), address, operation, bodies)
+        for address, verbs in schema["paths"].items()
+        for verb, operation in verbs.items()
+    )
+    return _with_table(page, ("address", "what it does", "takes"), rows)
+
+
+def with_rest(page: str) -> str:
+    """The page of the REST API with all of its tables."""
+    return with_addresses(with_terms(page))
 
 
 def with_step_metrics(page: str) -> str:
@@ -109,6 +130,22 @@ def _term(term: JobTerm) -> list[str]:
     return [f"`{term.name}`", term.kind, default, values, who, change, ", ".join(others), term.help]
 
 
+def _operation(verb: str, address: str, operation: Mapping[str, Any], bodies: Mapping[str, Any]) -> list[str]:
+    """A row; takes: filters and other parameters of the address, then the fields of the body."""
+    names = re.findall(r"{(\w+)}", address)
+    for place, name in enumerate(names):
+        word = name.removesuffix("_id").upper()
+        address = address.replace(f"{{{name}}}", "ID" if name.endswith("_id") and not place else word)
+    taken = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        body = bodies[content["schema"]["$ref"].rpartition("/")[2]]
+        fields = list(body.get("properties", {}))
+        taken += fields if len(fields) <= MOST_FIELDS else [*body.get("required", []), "…"]
+    shown = (f"`{name}`" if name != "…" else name for name in taken if name not in ("after", "limit"))
+    what = " ".join(operation["description"].split())
+    return [f"`{verb} {address.removeprefix('/api/')}`", what, ", ".join(shown)]
+
+
 def _metric(metric: StepMetric) -> list[str]:
     return [f"`{metric.name}`", f"`{metric.public_name}`", metric.unit, f"{metric.label}: {metric.help}"]
 
@@ -131,7 +168,7 @@ def _param(name: str, param: Param) -> list[str]:
 
 
 GENERATED = {
-    API: with_terms, SCHEDULING: with_policies, TRAINING: with_tables, EVENTS: with_events
+    API: with_rest, SCHEDULING: with_policies, TRAINING: with_tables, EVENTS: with_events
 }  # fmt: skip
 
 if __name__ == "__main__":

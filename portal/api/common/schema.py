@@ -70,6 +70,11 @@ class ApiSchema(AutoSchema):
             return self.view.tells[self.view.action]
         return super().get_response_serializers()
 
+    def get_filter_backends(self) -> Any:
+        """Filters narrow down the list itself, not what belongs to a row of it."""
+        narrowed = not isinstance(self.view, Resource) or self.view.action == "list"
+        return super().get_filter_backends() if narrowed else []
+
     def get_paginated_name(self, serializer_name: str) -> str:
         return f"{serializer_name}Page"
 
