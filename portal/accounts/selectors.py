@@ -24,11 +24,12 @@ def people(user: User) -> QuerySet[User]:
 def visible_service_accounts(user: User, *, as_admin: bool = True) -> QuerySet[User]:
     """The accounts for programs that the person runs, by name.
 
-    Administrators run all, leads those of their teams. as_admin: may the request act as an administrator?
+    Administrators run all, leads those of their teams that do not administer the portal. as_admin: may the
+    request act as an administrator?
     """
     accounts = User.objects.filter(is_service=True).select_related("service_team").order_by("username")
     everything = user.is_admin and as_admin
-    return accounts if everything else accounts.filter(service_team__in=_led_by(user))
+    return accounts if everything else accounts.filter(service_team__in=_led_by(user), is_staff=False)
 
 
 def teams_to_serve(user: User, *, as_admin: bool = True) -> QuerySet[Team]:

@@ -13,7 +13,7 @@ from portal.accounts.errors import InvalidValue, NotAllowed
 from portal.accounts.models import ApiToken, Membership, Scope, Team, User
 from portal.accounts.people import TAKEN, require_admin
 from portal.accounts.selectors import manages
-from portal.accounts.services import audit, create_bound_token
+from portal.accounts.services import audit, create_bound_token, rotate_token
 from portal.accounts.teams import require_lead
 from portal.accounts.token_bounds import Bounds
 
@@ -54,10 +54,26 @@ def create_service_token(
     Raises InvalidValue, also for a person: they make their own. NotAllowed for who does not run the account,
     and for a token that may administer the portal where its maker may not.
     """
+    _require_right(account, bounds.scope, actor)
+    return create_bound_token(owner=account, name=name, bounds=bounds, now=now, actor=actor)
+
+
+def rotate_service_token(
+    *, token: ApiToken, actor: User, now: datetime, through: ApiToken | None = None
+) -> tuple[ApiToken, str]:
+    """`rotate_token` for a token of a service account.
+
+    Raises as that and `create_service_token` do.
+    """
+    _require_right(token.owner, Scope(token.scope), actor)
+    return rotate_token(token=token, actor=actor, now=now, through=through)
+
+
+def _require_right(account: User, scope: Scope, actor: User) -> None:
+    """May the actor get a token of this scope for this account?"""
     if not account.is_service:
         raise InvalidValue("user", "People make their own tokens; make a service account for a program.")
     if not manages(actor, account):
         raise NotAllowed("Only administrators and the leads of its team run a service account.")
-    if bounds.scope is Scope.ADMIN and not actor.is_admin:
+    if scope is Scope.ADMIN and not actor.is_admin:
         raise NotAllowed("Only administrators make tokens of the scope admin.")
-    return create_bound_token(owner=account, name=name, bounds=bounds, now=now, actor=actor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from django.db import transaction
 from portal.accounts import token_text
 from portal.accounts.errors import InvalidValue, NotAllowed, TokenEnded
 from portal.accounts.models import ApiToken, AuditEntry, Scope, Team, User
-from portal.accounts.token_bounds import Bounds, check_end, latest_end
+from portal.accounts.token_bounds import Bounds, check_end, latest_end, refuse_greater
 
 HINT_LENGTH = len(token_text.PREFIX) + 4
 OVERLAP = timedelta(days=1)  # how long a rotated token still works
@@ -90,19 +90,28 @@ def create_token(
 
 
 def create_bound_token(
-    *, owner: User, name: str, bounds: Bounds, now: datetime, actor: User | None = None
+    *,
+    owner: User,
+    name: str,
+    bounds: Bounds,
+    now: datetime,
+    actor: User | None = None,
+    follows: ApiToken | None = None,
 ) -> tuple[ApiToken, str]:
     """`create_token` with its bounds in one value."""
     given = {field.name: getattr(bounds, field.name) for field in fields(bounds)}
-    return create_token(owner=owner, name=name, now=now, actor=actor, **given)
+    return create_token(owner=owner, name=name, now=now, actor=actor, follows=follows, **given)
 
 
 @transaction.atomic
-def rotate_token(*, token: ApiToken, actor: User, now: datetime) -> tuple[ApiToken, str]:
+def rotate_token(
+    *, token: ApiToken, actor: User, now: datetime, through: ApiToken | None = None
+) -> tuple[ApiToken, str]:
     """Put a new token in a token's place: of the same name, bounds and time to live.
 
     The old one goes on for a day. A successor that was never used, since the answer with its text was lost,
-    ends and makes room for another one. Raises TokenEnded, NotAllowed.
+    ends and makes room for another one. through: the token that asks for it, which gets no greater one than
+    itself unless it rotates itself. Raises TokenEnded, NotAllowed.
     """
     token = ApiToken.objects.select_for_update(of=("self",)).select_related("owner", "team").get(pk=token.pk)
     if not token.is_valid_at(now):
@@ -115,16 +124,11 @@ def rotate_token(*, token: ApiToken, actor: User, now: datetime) -> tuple[ApiTok
         revoke_token(token=successor, actor=actor, now=now)
     # The end of a token that was rotated before is that of its overlap.
     ends = [end for end in (latest_end(now), _same_life(successor or token, now)) if end is not None]
-    made = create_token(
-        owner=token.owner,
-        name=token.name,
-        now=now,
-        scope=Scope(token.scope),
-        expires_at=min(ends, default=None),
-        team=token.team,
-        networks=token.networks,
-        actor=actor,
-        follows=token,
+    bounds = replace(Bounds.of(token), expires_at=min(ends, default=None))
+    if through != token:
+        refuse_greater(through, bounds)
+    made = create_bound_token(
+        owner=token.owner, name=token.name, bounds=bounds, now=now, actor=actor, follows=token
     )
     overlap_end = min(now + OVERLAP, token.expires_at or now + OVERLAP)
     ApiToken.objects.filter(pk=token.pk).update(expires_at=overlap_end)

@@ -25,7 +25,7 @@ from portal.api.jobs.changes import offers
 from portal.api.knowledge import catalogue, executions, logs, recommendations
 from portal.api.markets import markets, plans
 from portal.api.nodes import calibrations, nodes, topology, windows
-from portal.api.people import audit, limits, me, teams, users
+from portal.api.people import audit, limits, me, service_accounts, teams, users
 from portal.api.reading import intents, read_values, script_imports
 
 urlpatterns = [
@@ -97,6 +97,7 @@ urlpatterns = [
     *router(
         arrays=arrays.Arrays,
         jobs=jobs.Jobs,
+        service_accounts=service_accounts.ServiceAccounts,
         teams=teams.Teams,
         tokens=me.Tokens,
         users=users.Users,

@@ -117,14 +117,26 @@ class Resource(StrictView, GenericViewSet[Any]):
         row, new = create(self.request, make=in_one_transaction(make), load=load or self.row_of_key)
         return self._created(self.shown(self.row_of_key(row.pk) if load is None else row), new)
 
-    def made_with_secret(self, make: Callable[[], tuple[Model, str]], secret: str) -> Response:
-        """Answer to a creation with a secret, which is shown once under this name."""
-        row, plain = create_with_secret(self.request, make=make, load=self.row_of_key)
-        told = super().get_serializer_class()(row, context=self.get_serializer_context()).data
-        return self._created({**told, secret: plain}, plain is not None)
+    def made_with_secret(
+        self,
+        make: Callable[[], tuple[Row, str]],
+        secret: str,
+        *,
+        load: Callable[[Any], Row] | None = None,
+        told: type[BaseSerializer[Any]] | None = None,
+        path: str = "",
+    ) -> Response:
+        """Answer to a creation with a secret, which is shown once under this name.
 
-    def _created(self, shown: Mapping[str, Any], new: bool) -> Response:
-        return created(shown, path=f"{self.request.path}{shown['id']}/", made=new)
+        load: finds the row by its key; the rows of the list unless given. told: the row without the secret;
+        the resource's own unless given. path: below which the row is, if it is not the request's.
+        """
+        row, plain = create_with_secret(self.request, make=make, load=load or self.row_of_key)
+        shown = (told or super().get_serializer_class())(row, context=self.get_serializer_context()).data
+        return self._created({**shown, secret: plain}, plain is not None, path)
+
+    def _created(self, shown: Mapping[str, Any], new: bool, path: str = "") -> Response:
+        return created(shown, path=f"{path or self.request.path}{shown['id']}/", made=new)
 
     def row_of_key(self, key: Any) -> Any:
         return self.get_queryset().get(pk=key)

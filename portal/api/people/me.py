@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
+from rest_framework.decorators import action
 from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.response import Response
@@ -14,8 +15,8 @@ from rest_framework.response import Response
 from portal.accounts.models import ApiToken, Scope, User
 from portal.accounts.permissions import token_allows
 from portal.accounts.requests import ApiRequest
-from portal.accounts.selectors import own_teams, own_tokens
-from portal.accounts.services import create_bound_token, revoke_token
+from portal.accounts.selectors import own_teams, own_tokens, visible_teams
+from portal.accounts.services import create_bound_token, revoke_token, rotate_token
 from portal.accounts.token_bounds import MOST_NETWORKS, Bounds, clean_networks, refuse_greater, usual_end
 from portal.api.common.fields import ChoiceField, Name, StrictSerializer, StrictText, ZonedDateTime
 from portal.api.common.ids import IdField, RowField
@@ -46,7 +47,9 @@ class MeOut(serializers.ModelSerializer[User]):
         return dict(StorageOut(storage_of(user)).data)
 
 
-class TokenIn(StrictSerializer):
+class ServiceTokenIn(StrictSerializer):
+    """A token for a service account."""
+
     name = Name(max_length=100)
     scope = ChoiceField(choices=Scope.choices, default=Scope.WRITE)
     expires_at = ZonedDateTime(
@@ -55,7 +58,7 @@ class TokenIn(StrictSerializer):
         help_text="In 90 days (the portal's TOKEN_DAYS) if left out; null: never, where that is allowed.",
     )
     team = RowField(
-        own_teams, default=None, allow_null=True, help_text="Id or name of the only one that it reaches."
+        visible_teams, default=None, allow_null=True, help_text="Id or name of the only one that it reaches."
     )
     networks = serializers.ListField(
         child=StrictText(max_length=60),
@@ -73,6 +76,14 @@ class TokenIn(StrictSerializer):
         if value is not None and value <= database_now():
             raise ValidationError("must lie in the future")
         return value
+
+
+class TokenIn(ServiceTokenIn):
+    """A token of one's own."""
+
+    team = RowField(
+        own_teams, default=None, allow_null=True, help_text="Id or name of the only one that it reaches."
+    )
 
 
 class TokenOut(serializers.ModelSerializer[ApiToken]):
@@ -97,6 +108,16 @@ class NewTokenOut(TokenOut):
         fields = [*TokenOut.Meta.fields, "token"]
 
 
+def token_of_request(request: ApiRequest) -> ApiToken | None:
+    """The token of the request; None in a session."""
+    return request.auth if isinstance(request.auth, ApiToken) else None
+
+
+def bounds_of(values: dict[str, Any]) -> Bounds:
+    """The bounds that a checked body names."""
+    return Bounds(**{**values, "scope": Scope(values["scope"])})
+
+
 class MeApi(StrictView):
     @extend_schema(operation_id="me_retrieve", responses=MeOut)
     def get(self, request: ApiRequest) -> Response:
@@ -116,15 +137,10 @@ class Tokens(ListModelMixin, RetrieveModelMixin, Resource):
     queryset = ApiToken.objects.none()
     lookup_url_kwarg = "token_id"
     takes = {"create": TokenIn}
-    tells = {"create": NewTokenOut}
+    tells = {"create": NewTokenOut, "rotate": {201: NewTokenOut}}
 
     def get_queryset(self) -> QuerySet[ApiToken]:
         return own_tokens(self.request.user)
-
-    @property
-    def own(self) -> ApiToken | None:
-        """The token of the request; None in a session."""
-        return self.request.auth if isinstance(self.request.auth, ApiToken) else None
 
     def create(self, request: Any) -> Response:
         """Create a token.
@@ -132,16 +148,36 @@ class Tokens(ListModelMixin, RetrieveModelMixin, Resource):
         A token cannot create one that may do more, or lives longer, than itself.
         """
         values = self.body()
-        name, bounds = values.pop("name"), Bounds(**{**values, "scope": Scope(values["scope"])})
-        refuse_greater(self.own, bounds)
+        name, bounds = values.pop("name"), bounds_of(values)
+        refuse_greater(token_of_request(request), bounds)
         return self.made_with_secret(
             lambda: create_bound_token(owner=request.user, name=name, bounds=bounds, now=self.now), "token"
         )
 
     def destroy(self, request: Any, token_id: str) -> Response:
         """End one of your tokens at once."""
-        token = self.get_object()
-        if self.own not in (None, token) and not token_allows(request, Scope.WRITE):
-            raise PermissionDenied("A token of this scope ends itself alone; others need the scope write.")
+        token = self._reached("ends")
         revoke_token(token=token, **self.by)
         return Response(status=204)
+
+    @action(detail=True, methods=["post"])
+    def rotate(self, request: Any, token_id: str) -> Response:
+        """Put a new token in the place of one of yours.
+
+        It has the same name, bounds and time to live; the old one goes on for a day. Until the new one was
+        used, the old one can be rotated again, as after a lost answer.
+        """
+        token = self._reached("rotates")
+        return self.made_with_secret(
+            lambda: rotate_token(token=token, through=token_of_request(request), **self.by),
+            "token",
+            path=request.path.removesuffix(f"{token_id}/rotate/"),
+        )
+
+    def _reached(self, does: str) -> ApiToken:
+        """A token that the request may change. Raises NotFound, PermissionDenied."""
+        token: ApiToken = self.get_object()
+        own = token_of_request(self.request)
+        if own not in (None, token) and not token_allows(self.request, Scope.WRITE):
+            raise PermissionDenied(f"A token of this scope {does} itself alone; others need the scope write.")
+        return token

@@ -1,6 +1,6 @@
 """Users, for administrators.
 
-List, create, change, lock out, let in, new passwords, and other people's tokens.
+List, create, change, lock out, let in, and new passwords; `user_tokens` has their tokens.
 """
 
 from __future__ import annotations
@@ -19,28 +19,27 @@ from rest_framework.response import Response
 from portal.accounts.models import User
 from portal.accounts.people import Profile, change_user, create_user, let_in
 from portal.accounts.permissions import AdminOnly
-from portal.accounts.selectors import tokens_of, visible_users
-from portal.accounts.services import revoke_token
+from portal.accounts.selectors import visible_users
 from portal.api.common.fields import Email, Name, StrictBoolean, StrictSerializer
 from portal.api.common.filters import TextFilter
-from portal.api.common.ids import IdField, RowField, public_id, row_of
-from portal.api.common.pages import PageQuery
+from portal.api.common.ids import IdField, RowField, public_id
 from portal.api.people.limits import LimitIn, LimitOut, ShareResource, limits_told
-from portal.api.people.me import TokenOut
-from scheduler.services.lockouts import lock_out, reset_password, revoke_all
+from portal.api.people.user_tokens import UserTokens
+from scheduler.services.lockouts import lock_out, reset_password
 from scheduler.services.quotas import LimitValues, set_limit
 
 
 class UserOut(serializers.ModelSerializer[User]):
     id = IdField(User)
     admin = serializers.BooleanField(source="is_staff")
+    service = serializers.BooleanField(source="is_service", help_text="True for a program's account.")
     active = serializers.BooleanField(source="is_active", help_text="False if the account is deactivated.")
     created_at = serializers.DateTimeField(source="date_joined")
     last_login_at = serializers.DateTimeField(source="last_login", allow_null=True)
 
     class Meta:
         model = User
-        fields = ["id", "username", "email", "admin", "active", "created_at", "last_login_at"]
+        fields = ["id", "username", "email", "admin", "service", "active", "created_at", "last_login_at"]
 
 
 class NewUserOut(UserOut):
@@ -97,8 +96,11 @@ class UserFilter(FilterSet):
     username = TextFilter(max_length=150, lookup_expr="icontains", help_text="A part of the name.")
 
 
-class Users(ListModelMixin, RetrieveModelMixin, ShareResource):
-    """People, for administrators; everybody reads their own limits and share."""
+class Users(ListModelMixin, RetrieveModelMixin, UserTokens, ShareResource):
+    """People, for administrators; everybody reads their own limits and share.
+
+    Who runs a service account reaches its tokens.
+    """
 
     noun = "user"
     about = {"list": "Everyone, newest first.", "retrieve": "One person."}
@@ -112,6 +114,7 @@ class Users(ListModelMixin, RetrieveModelMixin, ShareResource):
         "password": PasswordIn,
         "deactivate": DeactivateIn,
         "set_limits": LimitIn,
+        **UserTokens.takes,
         **ShareResource.takes,
     }
     tells = {
@@ -119,24 +122,26 @@ class Users(ListModelMixin, RetrieveModelMixin, ShareResource):
         "password": PasswordOut,
         "limits": LimitOut,
         "set_limits": LimitOut,
-        "tokens": TokenOut(many=True),
+        **UserTokens.tells,
         **ShareResource.tells,
     }
-    query = {"tokens": PageQuery}
     orders = {"created_at": "date_joined", "username": "username"}
 
     def get_permissions(self) -> list[Any]:
         own = self.action in ("limits", "share") and self.request.method in SAFE_METHODS
-        return [*super().get_permissions()] if own else [AdminOnly()]
+        open_to_all = own or self.action in self.token_actions
+        return [*super().get_permissions()] if open_to_all else [AdminOnly()]
 
     def get_queryset(self) -> QuerySet[User]:
         return visible_users(self.request.user)
 
     def get_object(self) -> User:
         """Anybody for administrators; others find themselves alone."""
+        text = self.kwargs[self.lookup_url_kwarg]
+        if self.action in self.token_actions:
+            return self.owner_of_tokens(text)
         me = self.request.user
         others = visible_users(me) if AdminOnly().has_permission(self.request, self) else User.objects.none()
-        text = self.kwargs[self.lookup_url_kwarg]
         return me if text in (me.username, public_id(User, me.pk)) else self.row_named(others, text)
 
     def create(self, request: Any) -> Response:
@@ -197,22 +202,4 @@ class Users(ListModelMixin, RetrieveModelMixin, ShareResource):
     def remove_limits(self, request: Any, user_id: str) -> Response:
         """Let the limits of everybody hold for a person again (administrators)."""
         set_limit(user=self.get_object(), values=None, **self.by)
-        return Response(status=204)
-
-    @action(detail=True)
-    def tokens(self, request: Any, user_id: str) -> Response:
-        """A person's tokens, newest first; the tokens themselves are not kept."""
-        return self.pages(tokens_of(self.get_object(), seen_by=request.user), TokenOut)
-
-    @tokens.mapping.delete
-    def revoke_tokens(self, request: Any, user_id: str) -> Response:
-        """End all of a person's tokens at once, and the join tokens that they made."""
-        revoke_all(user=self.get_object(), **self.by)
-        return Response(status=204)
-
-    @action(detail=True, methods=["delete"], url_path="tokens/<str:token_id>")
-    def revoke_token(self, request: Any, user_id: str, token_id: str) -> Response:
-        """End one token of a person at once."""
-        tokens = tokens_of(self.get_object(), seen_by=request.user)
-        revoke_token(token=row_of(tokens, token_id, "token of this person"), **self.by)
         return Response(status=204)

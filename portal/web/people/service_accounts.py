@@ -19,8 +19,12 @@ from portal.accounts.models import User
 from portal.accounts.people import let_in
 from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import teams_to_serve, tokens_of, visible_service_accounts
-from portal.accounts.service_accounts import create_service_account, create_service_token
-from portal.accounts.services import revoke_token, rotate_token
+from portal.accounts.service_accounts import (
+    create_service_account,
+    create_service_token,
+    rotate_service_token,
+)
+from portal.accounts.services import revoke_token
 from portal.clock import database_now
 from portal.web.common.form_base import NameField, StyledForm
 from portal.web.common.refusals import refusals_shown
@@ -123,7 +127,7 @@ def account_token_verb(request: PageRequest, account_id: int, key_id: int, verb:
         raise Http404
     with refusals_shown(request):
         if verb == "rotate":
-            made, plain = rotate_token(token=token, actor=request.user, now=database_now())
+            made, plain = rotate_service_token(token=token, actor=request.user, now=database_now())
             return render(request, "people/token.html", {"token": made, "plain": plain, "account": account})
         revoke_token(token=token, actor=request.user, now=database_now())
     return redirect("service-account", account_id)

@@ -29,11 +29,16 @@ GAPS: dict[str, str] = {
     "simulation_id": "{simulation}", "number": "{predictor}", "path": "{output}",
 }  # fmt: skip
 # In addresses of the API numbers come after what names their kind.
-PREFIXED = {"window_id": "win", "team_id": "team", "user_id": "user", "token_id": "tok"}
+PREFIXED = {
+    "window_id": "win", "team_id": "team", "user_id": "user", "account_id": "user", "token_id": "tok",
+}  # fmt: skip
 WORDS: dict[tuple[str, str], Iterable[str]] = {
     ("jobs/", "verb"): (*job.VERBS, *job.FORMS), ("jobs/", "tab"): TABS, ("jobs/", "chart"): STEP_CHARTS,
     ("service-accounts/<int:account_id>/t", "verb"): service_accounts.TOKEN_VERBS,
     ("service-accounts/", "verb"): service_accounts.VERBS,
+    # Tokens of a person, and of a service account.
+    ("api/users/<str:user_id>/tokens/", "user_id"): ("user-{user}", "user-{account}"),
+    ("api/users/<str:user_id>/tokens/", "token_id"): ("tok-{token}", "tok-{account_token}"),
     ("users/", "verb"): people.VERBS, ("teams/<int:team_id>/<", "verb"): teams.VERBS,
     ("teams/<int:team_id>/m", "verb"): ("role", "remove"), ("nodes/", "verb"): node.VERBS,
     ("catalogue/", "kind"): FORMS, ("api/models/", "name"): ("{model}",), ("api/gpus/", "name"): ("{gpu}",),

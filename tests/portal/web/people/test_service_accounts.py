@@ -103,10 +103,12 @@ def test_others_neither_see_nor_run_it(browser: Client, team: Team) -> None:
 
 def test_a_lead_gives_it_no_rights_of_administrators(browser: Client, team: Team) -> None:
     account = made(browser, team)
-    User.objects.filter(pk=account.pk).update(is_staff=True)
     values = {"name": "pipeline", "scope": "admin", "days": "30"}
     answer = browser.post(f"/service-accounts/{account.pk}/", values)
     assert (answer.status_code, list(answer.context["form"].errors)) == (400, ["scope"])
+    User.objects.filter(pk=account.pk).update(is_staff=True)
+    answer = browser.post(f"/service-accounts/{account.pk}/", {**values, "scope": "read"})
+    assert answer.status_code == 404, "an administrator is run by administrators alone"
 
 
 def test_its_end_ends_its_tokens_and_jobs(browser: Client, team: Team) -> None:
