@@ -16,6 +16,7 @@ SchedulerError
 ├── StaleAttempt            a report with an old fence
 ├── BadReport               a report that makes no sense in this state
 ├── Conflict                a row changed meanwhile, or is in use
+│   └── PlanOutdated        what a plan promised holds no more
 ├── KeyReused, KeyInUse     idempotency keys
 ├── Superseded              an earlier start of an agent speaks beside a later one
 ├── NodeRefused             a join token or node token that is not valid
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 State = TypeVar("State", bound=StrEnum)
 
@@ -114,6 +115,12 @@ class Implausible(BadReport):
 
 class Conflict(SchedulerError):
     pass
+
+
+class PlanOutdated(Conflict):
+    def __init__(self, message: str, difference: Sequence[Mapping[str, Any]]) -> None:
+        self.difference = [dict(one) for one in difference]
+        super().__init__(message)
 
 
 class KeyReused(SchedulerError):

@@ -138,12 +138,18 @@ def _operation(verb: str, address: str, operation: Mapping[str, Any], bodies: Ma
         address = address.replace(f"{{{name}}}", "ID" if name.endswith("_id") and not place else word)
     taken = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
     for content in operation.get("requestBody", {}).get("content", {}).values():
-        body = bodies[content["schema"]["$ref"].rpartition("/")[2]]
-        fields = list(body.get("properties", {}))
-        taken += fields if len(fields) <= MOST_FIELDS else [*body.get("required", []), "…"]
+        whole = _named(content["schema"], bodies)
+        for body in (_named(one, bodies) for one in whole.get("oneOf", [whole])):
+            fields = list(body.get("properties", {}))
+            taken += fields if len(fields) <= MOST_FIELDS else [*body.get("required", []), "…"]
     shown = (f"`{name}`" if name != "…" else name for name in taken if name not in ("after", "limit"))
     what = " ".join(operation["description"].split())
     return [f"`{verb} {address.removeprefix('/api/')}`", what, ", ".join(shown)]
+
+
+def _named(schema: Mapping[str, Any], bodies: Mapping[str, Any]) -> Any:
+    """The component that a schema names, or the schema itself."""
+    return bodies[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
 
 
 def _metric(metric: StepMetric) -> list[str]:

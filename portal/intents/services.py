@@ -19,12 +19,12 @@ from portal.accounts.selectors import own_teams
 from portal.intents.core.types import STATED, IntentReading, NodeKind, Offer, Question, Setting
 from portal.intents.draft import body_of, complaints, place_complaints
 from portal.intents.language_model import helped_reading
+from scheduler.core.job_terms import wants_spot
 from scheduler.models import ReadSource
 from scheduler.selectors.cluster.inventory import inventory
 from scheduler.selectors.files import file_labels, visible_files
 from scheduler.selectors.jobs import visible_jobs
 from scheduler.services.jobs.recommend import clean_request
-from scheduler.services.jobs.verbs import wants_spot
 from scheduler.services.provenance.read_values import ReadValue, ReadValues
 from trainer.recipes import DEFAULT_RECIPE
 

@@ -13,8 +13,8 @@ from portal.clock import database_now
 from portal.openai.job_object import hyperparameters
 from portal.openai.job_request import in_words_of_the_contract, job_terms
 from portal.openai.views import OpenAIView
+from scheduler.core.job_terms import wants_spot
 from scheduler.services.jobs.recommend import USED, current_recommender, recommend
-from scheduler.services.jobs.verbs import wants_spot
 
 
 class EstimatesView(OpenAIView):

@@ -437,6 +437,12 @@ def with_defaults(request: JobRequest) -> dict[str, Any]:
     return {**{name: term.default for name, term in JOB_TERMS.items()}, **request}
 
 
+def wants_spot(request: JobRequest) -> bool:
+    """May the job use spot nodes? Unless it says so, it may if it has a deadline."""
+    spot, deadline_at = request.get("spot"), request.get("deadline_at")
+    return deadline_at is not None if spot is None else bool(spot)
+
+
 def problems(values: Mapping[str, Any]) -> dict[str, str]:
     """Why values are none that any job could have, by the names of their terms."""
     found = {name: JOB_TERMS[name].problem(value) for name, value in values.items() if name in JOB_TERMS}

@@ -22,6 +22,7 @@ from scheduler.services.forecasts.questions import forget_start_questions
 from scheduler.services.idempotency import forget_old_keys
 from scheduler.services.jobs.arrays import note_ended_arrays
 from scheduler.services.jobs.kept_checkpoints import forget_checkpoints, jobs_with_checkpoints
+from scheduler.services.jobs.plans import forget_old_plans
 from scheduler.services.lockouts import release_jobs
 from scheduler.services.quotas import tell_used_hours
 from scheduler.services.simulations.request import ask_again
@@ -38,8 +39,8 @@ def sweep(now: datetime) -> None:
     killed processes were taking in or out. Simulations that are lost are looked after, the jobs of people who
     are locked out, and jobs that are silent or need ever more memory. Ends of arrays and GPU-hours that are
     nearly used up leave events.
-    Decisions and questions about starts are forgotten after their time, files of checkpoints once nothing
-    goes on from them. The disk's reserve is made where there is none.
+    Decisions, plans and questions about starts are forgotten after their time, files of checkpoints once
+    nothing goes on from them. The disk's reserve is made where there is none.
     """
     disk.keep_reserve()
     ask_again(now=now)
@@ -73,6 +74,7 @@ def sweep(now: datetime) -> None:
         "log_formats": forget_old_forms(now),
         "log_questions": forget_old_questions(now),
         "start_questions": forget_start_questions(now),
+        "plans": forget_old_plans(now),
     }
     if any(counted.values()):
         log.info("swept", extra=counted)

@@ -17,6 +17,7 @@ from scheduler.models.pending import (
     StartForecast,
     StartQuestion,
 )
+from scheduler.models.plans import JobPlan
 from scheduler.models.quotas import FairShare, PersonLimit, TeamQuota
 from scheduler.models.reading.logs import Failure, LogQuestion
 from scheduler.models.reading.provenance import JobReading, ReadSource, ReadValueCount
@@ -44,6 +45,7 @@ __all__ = [
     "Job",
     "JobArray",
     "JobDependency",
+    "JobPlan",
     "JobReading",
     "JoinToken",
     "LogPiece",

@@ -137,7 +137,7 @@ class StartQuestion(models.Model):
 
     id = models.CharField(primary_key=True, max_length=40, default=new_question_id, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
-    request = models.JSONField()  # the job, as scheduler.services.forecasts.request_json writes it
+    request = models.JSONField()  # the job, as scheduler.services.jobs.request_json writes it
     asked_at = models.DateTimeField()
     taken_at = models.DateTimeField(null=True)  # when a worker began with it
     answered_at = models.DateTimeField(null=True)

@@ -17,12 +17,13 @@ from drf_spectacular.generators import SchemaGenerator
 from openapi_schema_validator import OAS30Validator, OAS31Validator
 from pytest_django.live_server_helper import LiveServer
 
-from client.foretune import _settings
+from client.foretune import Client, PlanOutdated, _settings
 from client.foretune._sync import jobs as jobs_module
 from client.foretune._sync import transport
 from client.foretune._tables import plain, table
 from client.foretune.cli import PLACES, device, foretune, main
 from client.foretune.cli.base import Session, pairs
+from client.foretune.cli.errors import exit_code_of
 from portal.accounts.models import DeviceGrant, Scope
 from portal.accounts.services import create_token
 from portal.clock import database_now
@@ -458,6 +459,19 @@ class TestLive:
         assert call("cancel", made["id"]).code == 0, "what is cancelled already stays so"
         assert call("files", "rm", uploaded["id"]).code == 0
         assert call("files", "show", uploaded["id"]).code == 4
+
+    def test_what_was_shown_is_submitted_or_nothing(self, live_server: LiveServer) -> None:
+        person = world.user("ada")
+        _, token = create_token(owner=person, name="notebook", scope=Scope.SUBMIT, now=database_now())
+        node, file = world.fake_node(), world.data_file(person)
+        with Client(live_server.url, token) as portal:
+            plan = portal.recommend("builtin/tiny-llama", file.pk)
+            assert portal.jobs.submit(plan).promise.cost == plan.options[0].cost
+            world.price_node(node, 9.0)
+            with pytest.raises(PlanOutdated, match="cost was 0 and would be") as refused:
+                portal.jobs.submit(plan)
+        assert exit_code_of(refused.value, as_json=True) == 6
+        assert [one["name"] for one in refused.value.answer["difference"]] == ["cost"]
 
     def test_signing_in_by_a_browser_and_out_again(
         self, call: Call, live_server: LiveServer, monkeypatch: pytest.MonkeyPatch

@@ -29,6 +29,7 @@ from scheduler.errors import (
     KeyReused,
     NotFound,
     OverQuota,
+    PlanOutdated,
     StaleJob,
     StorageFull,
 )
@@ -46,6 +47,7 @@ ANSWERS: list[tuple[type[Exception], int, str]] = [
     (StorageFull, 507, "storage_full"),
     (IllegalTransition, 409, "illegal_state"),
     (StaleJob, 409, "changed_meanwhile"),
+    (PlanOutdated, 409, "plan_outdated"),
     (Conflict, 409, "conflict"),
     (KeyReused, 422, "key_reused"),
     (KeyInUse, 409, "key_in_use"),
@@ -99,6 +101,8 @@ def _fields(exc: Exception) -> Mapping[str, str]:
 def _details(exc: Exception) -> dict[str, Any]:
     if isinstance(exc, IllegalTransition):
         return {"state": exc.state}
+    if isinstance(exc, PlanOutdated):
+        return {"difference": exc.difference}
     if isinstance(exc, BadFile):
         return {"lines": [{"line": line, "message": message} for line, message in exc.lines]}
     if isinstance(exc, BadTable):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from django.db.models import QuerySet
 from django.utils.functional import SimpleLazyObject
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin
@@ -28,6 +28,7 @@ from portal.api.jobs.requests import (
     JobIn,
     JobWaitQuery,
     NoteIn,
+    PlanIn,
     ReasonIn,
     with_objects,
 )
@@ -41,6 +42,7 @@ from scheduler.selectors.public_states import STATE_CHOICES, shown_state
 from scheduler.selectors.signs import Aspect
 from scheduler.services.jobs.cancellations import cancel_jobs
 from scheduler.services.jobs.change import change_job
+from scheduler.services.jobs.plans import submit_plan
 from scheduler.services.jobs.priorities import hold_job, move_back, move_to_front, release_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job, return_to_queue, submit_job
 from scheduler.states import TERMINAL
@@ -100,13 +102,22 @@ class Jobs(ListModelMixin, Resource):
         now = SimpleLazyObject(database_now)  # a list asks for it only if one of its jobs runs
         return {**super().get_serializer_context(), "now": now, "user": self.request.user}
 
+    @extend_schema(
+        request=PolymorphicProxySerializer(
+            component_name="NewJob", serializers=[JobIn, PlanIn], resource_type_field_name=None
+        )
+    )
     def create(self, request: ApiRequest) -> Response:
-        """Submit a job.
+        """Submit a job, or a plan.
 
-        Only `model` and `training_file` are required; the rest is recommended.
+        Only `model` and `training_file` are required; the rest is recommended. A `plan` comes alone.
         """
-        values = with_objects(user=request.user, values=self.body())
-        submit = partial(submit_job, owner=request.user, now=self.now, token=token_name(request), **values)
+        by: dict[str, Any] = {"owner": request.user, "now": self.now, "token": token_name(request)}
+        submit: Callable[..., Job]
+        if isinstance(request.data, Mapping) and "plan" in request.data:
+            submit = partial(submit_plan, **by, **checked(PlanIn, request))
+        else:
+            submit = partial(submit_job, **by, **with_objects(user=request.user, values=self.body()))
         job, made = create(
             request, make=lambda creation: submit(creation=creation), load=partial(get_job, request.user)
         )

@@ -10,12 +10,13 @@ from rest_framework.exceptions import ValidationError
 
 from portal.accounts.models import Team, User
 from portal.accounts.selectors import own_team
-from portal.api.common.fields import ChoiceField, StrictSerializer, StrictText, WholeNumber
+from portal.api.common.fields import MOST_NAMED, ChoiceField, StrictSerializer, StrictText, WholeNumber
 from portal.api.common.waiting import WaitQuery
 from portal.api.jobs.terms import request_fields
 from scheduler.core.job_terms import JOB_TERMS, Kind
 from scheduler.errors import NotFound
 from scheduler.models import DatasetFile
+from scheduler.models.plans import LONGEST_ID
 from scheduler.selectors.files import get_file
 from scheduler.selectors.jobs import visible_arrays, visible_jobs
 from scheduler.selectors.public_states import STATE_CHOICES
@@ -36,6 +37,24 @@ class JobIn(StrictSerializer):
 
     def get_fields(self) -> dict[str, Any]:
         return {**request_fields(), **super().get_fields()}
+
+
+class PlanIn(StrictSerializer):
+    """A job as it was planned; nothing else goes with it."""
+
+    plan = StrictText(
+        min_length=LONGEST_ID,
+        max_length=LONGEST_ID,
+        help_text="From `recommendations/`, at most 24 hours old: exactly its parameters and its promise, or"
+        " 409 `plan_outdated` where that does not hold any more.",
+    )
+
+    def to_internal_value(self, data: Any) -> Any:
+        others = [name for name in data if name not in self.fields]
+        if others:
+            told = "stands in the plan already; leave it out, or leave out plan"
+            raise ValidationError({str(name)[:50]: [told] for name in others[:MOST_NAMED]})
+        return super().to_internal_value(data)
 
 
 class ChangeIn(StrictSerializer):

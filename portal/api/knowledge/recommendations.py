@@ -20,8 +20,8 @@ from portal.api.jobs.requests import JobIn, with_objects
 from portal.api.jobs.resources import ChoiceOut, PromiseOut
 from portal.api.jobs.terms import Params
 from portal.clock import database_now
-from scheduler.services.jobs.recommend import USED, check, current_recommender, recommend
-from scheduler.services.jobs.verbs import wants_spot
+from scheduler.services.jobs.plans import plan_job
+from scheduler.services.jobs.recommend import check, current_recommender
 from trainer.recipes import DEFAULT_RECIPE, RECIPES
 
 
@@ -52,6 +52,9 @@ class ConstantOut(serializers.Serializer[Any]):
 
 
 class RecommendationOut(serializers.Serializer[Any]):
+    plan = serializers.CharField(
+        help_text="Send it to `jobs/` within 24 hours: exactly these parameters, and this promise."
+    )
     params = serializers.DictField(child=ChoiceOut())
     constants = serializers.DictField(
         child=ConstantOut(), help_text="Settings that nobody chooses: the same in every training."
@@ -84,14 +87,16 @@ class PredictorOut(serializers.ModelSerializer[PredictorVersion]):
 class RecommendationsApi(StrictView):
     @extend_schema(operation_id="recommendations_create", request=JobIn, responses=RecommendationOut)
     def post(self, request: ApiRequest) -> Response:
-        """The recommendation for this job, with reasons; nothing is stored."""
+        """The recommendation for this job, with reasons; no job is made.
+
+        Its `plan`, sent to `jobs/` within a day, submits exactly what is recommended and promised here.
+        """
         data = JobIn(data=request.data)
         data.is_valid(raise_exception=True)
         values = with_objects(user=request.user, values=data.validated_data)
-        used = {name: values[name] for name in USED if name in values}
-        recommender = current_recommender(spot=wants_spot(values))
-        recommendation = recommend(recommender=recommender, **used, now=database_now())
-        return Response(RecommendationOut(recommendation_json(recommendation)).data)
+        found = plan_job(owner=request.user, now=database_now(), **values)
+        shown = {**recommendation_json(found.recommendation), "plan": found.plan.pk}
+        return Response(RecommendationOut(shown).data)
 
 
 class CheckIn(StrictSerializer):

@@ -24,6 +24,7 @@ from portal.web.charts.pareto import pick, price_of, tradeoff
 from portal.web.common.param_fields import PREFIX, form_value
 from portal.web.jobs.forms import SubmitForm
 from portal.web.templatetags.portal_format import duration, money
+from scheduler.core.job_terms import wants_spot
 from scheduler.core.market.plans import PORTAL
 from scheduler.core.market.pool import ON_DEMAND
 from scheduler.core.placement.levels import worth_of_closeness
@@ -35,7 +36,6 @@ from scheduler.selectors.markets.plans import plans_for
 from scheduler.selectors.markets.quotes import has_markets
 from scheduler.selectors.policy import current_policy
 from scheduler.services.jobs.recommend import check, clean_request, current_recommender, recommend
-from scheduler.services.jobs.verbs import wants_spot
 from trainer.recipes import PARAMS
 
 PLACE = ("gpu_model", "number_gpus", "number_nodes")

@@ -14,12 +14,11 @@ from portal.clock import database_now
 from portal.web.common.param_fields import as_form_values
 from portal.web.common.read_fields import as_fields
 from portal.web.common.term_fields import as_term_values
-from scheduler.core.job_terms import JOB_TERMS, JobTerm, Kind
+from scheduler.core.job_terms import JOB_TERMS, JobTerm, Kind, wants_spot
 from scheduler.models import Job, JobDependency
 from scheduler.selectors.analysis.failures import explained
 from scheduler.selectors.analysis.readings import own_reading
 from scheduler.selectors.dependencies import to_come_after
-from scheduler.services.jobs.verbs import wants_spot
 from scheduler.services.provenance.read_values import ReadValueChoice
 from scheduler.states import DependencyKind
 

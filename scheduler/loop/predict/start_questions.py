@@ -19,14 +19,15 @@ from django.db.models import Q
 from scheduler import hints
 from scheduler.core.ahead.forecast import calibrated, forecasts, play_all
 from scheduler.core.ahead.play_input import PlayInput
+from scheduler.core.job_terms import wants_spot
 from scheduler.errors import BadParameters
 from scheduler.loop.predict.start_forecasts import play_input
 from scheduler.models import StartQuestion
 from scheduler.selectors.figures.start_forecasts import judged_forecasts
 from scheduler.services.forecasts.cpu_budget import CpuBudget
-from scheduler.services.forecasts.request_json import read_request
 from scheduler.services.jobs.recommend import current_recommender
-from scheduler.services.jobs.verbs import Prepared, prepare, store, wants_spot
+from scheduler.services.jobs.request_json import read_request
+from scheduler.services.jobs.verbs import Prepared, prepare, store
 
 log = logging.getLogger(__name__)
 LEASE = timedelta(minutes=1)  # after which another worker takes a question up

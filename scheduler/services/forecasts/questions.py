@@ -12,8 +12,9 @@ from django.db import transaction
 
 from portal.accounts.models import User
 from scheduler import hints
+from scheduler.core.job_terms import JOB_TERMS
 from scheduler.models import StartQuestion
-from scheduler.services.forecasts.request_json import request_json
+from scheduler.services.jobs.request_json import request_json
 from scheduler.services.jobs.verbs import check_request
 
 MOST_OPEN = 3  # of a person
@@ -29,7 +30,7 @@ def ask_start(*, owner: User, now: datetime, **request: Any) -> StartQuestion:
     one of the last 20 s is the same question. Raises BadParameters.
     """
     check_request(owner=owner, now=now, **request)
-    content = request_json(request)
+    content = request_json({name: value for name, value in request.items() if JOB_TERMS[name].plays})
     with transaction.atomic():
         own = list(StartQuestion.objects.select_for_update().filter(owner=owner).order_by("-id"))
         for one in own:

@@ -16,13 +16,13 @@ from portal.accounts.models import User
 from portal.events.models import Event
 from portal.events.services import record
 from portal.events.types import EventType
-from scheduler.core.job_terms import JobRequest
+from scheduler.core.job_terms import JobRequest, wants_spot
 from scheduler.errors import BadParameters
 from scheduler.models import Job, JobArray
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import recommend
 from scheduler.services.jobs.cancellations import Cancelled, cancel_jobs
-from scheduler.services.jobs.verbs import prepare, store, wants_spot
+from scheduler.services.jobs.verbs import prepare, store
 from scheduler.services.provenance.keeping import count_fates
 from scheduler.services.provenance.read_values import ReadValues
 from scheduler.states import TERMINAL

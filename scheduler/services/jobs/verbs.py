@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import transaction
 
+from knowledge.core.domain.types import Recommendation
 from knowledge.recommendations.recommender import Recommender
 from portal.accounts.models import User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
 from portal.events.types import EventType
 from scheduler import hints
-from scheduler.core.job_terms import ON_THE_ROW, JobRequest, problems, with_defaults
+from scheduler.core.job_terms import ON_THE_ROW, JobRequest, problems, wants_spot, with_defaults
 from scheduler.core.stopping import StopReason
 from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import Job
@@ -48,12 +49,6 @@ CANCELLED, CANCEL_ASKED = "Cancelled.", "Cancellation requested."
 JOBS_A_QUERY = 100  # their rows are wide
 
 
-def wants_spot(request: JobRequest) -> bool:
-    """May the job use spot nodes? Unless it says so, it may if it has a deadline."""
-    spot, deadline_at = request.get("spot"), request.get("deadline_at")
-    return deadline_at is not None if spot is None else bool(spot)
-
-
 def submit_job(
     *,
     owner: User,
@@ -72,12 +67,7 @@ def submit_job(
     """
     recommender = recommend.current_recommender(spot=wants_spot(request))
     prepared = prepare(recommender, owner=owner, now=now, read=read, token=token, **request)
-    with creation() as note:
-        store([prepared])
-        note(prepared.job)
-    count_fates(prepared.job, prepared.read)
-    log.info("job submitted", extra={"job": prepared.job.pk})
-    return prepared.job
+    return submitted(prepared, creation)
 
 
 class Prepared(NamedTuple):
@@ -111,6 +101,33 @@ def check_request(*, owner: User, now: datetime, **request: Any) -> Terms:
     return Terms(fixed, aim)
 
 
+def submitted(prepared: Prepared, creation: Creation) -> Job:
+    """Store a job, in the transaction that `creation` opens."""
+    with creation() as note:
+        store([prepared])
+        note(prepared.job)
+    count_fates(prepared.job, prepared.read)
+    log.info("job submitted", extra={"job": prepared.job.pk})
+    return prepared.job
+
+
+def recommend_for(recommender: Recommender, terms: Terms, request: JobRequest) -> Recommendation:
+    """What is recommended for a request that was checked.
+
+    Raises BadParameters for an unknown model.
+    """
+    values = with_defaults(request)
+    files = {name: values[name] for name in ("training_file", "validation_file")}
+    return recommend.recommend_or_default(
+        recommender,
+        model=values["model"],
+        fixed=terms.fixed,
+        workload=recommend.workload_of(model=values["model"], **files),
+        aim=terms.aim,
+        recipe=values["recipe"],
+    )
+
+
 def _check_formats(recipe: str, values: JobRequest) -> None:
     """Raise BadParameters for files whose rows the recipe does not learn from."""
     known = RECIPES[recipe].formats
@@ -130,21 +147,19 @@ def prepare(
     now: datetime,
     read: Sequence[ReadValues] = (),
     token: str = "",
+    recommended: Mapping[str, Any] | None = None,
     **request: Any,
 ) -> Prepared:
     """Return a job as it would be stored. Raises BadParameters.
 
-    spot: None is yes if there is a deadline.
+    spot: None is yes if there is a deadline. recommended: the columns of a plan; they are asked for without.
     """
     refuse_on_full_disk()
     fixed, aim = check_request(owner=owner, now=now, **request)
     values = with_defaults(request)
-    model, files = values["model"], {name: values[name] for name in ("training_file", "validation_file")}
-    workload = recommend.workload_of(model=model, **files)
-    found = recommend.recommended_columns(
-        recommend.recommend_or_default(
-            recommender, model=model, fixed=fixed, workload=workload, aim=aim, recipe=values["recipe"]
-        )
+    model = values["model"]
+    found = recommended or recommend.recommended_columns(
+        recommend_for(recommender, Terms(fixed, aim), values)
     )
     promise = found["promise"]
     terms = spot_terms(

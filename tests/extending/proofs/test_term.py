@@ -13,7 +13,7 @@ from django.test import Client
 from portal.web.jobs.resubmit import request_of
 from scheduler.models import Job
 from scheduler.selectors.jobs import events
-from scheduler.services.forecasts.request_json import request_json
+from scheduler.services.jobs.request_json import request_json
 from tests.generated_docs import with_terms
 from tests.harness import world
 from tests.portal.conftest import token_client

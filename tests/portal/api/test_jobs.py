@@ -333,7 +333,7 @@ def test_a_team_of_others_is_refused_like_one_that_does_not_exist(
     assert not Job.objects.exists()
 
 
-def test_a_recommendation_stores_nothing(api: APIClient, body: Body) -> None:
+def test_a_recommendation_makes_no_job(api: APIClient, body: Body) -> None:
     world.fake_node()
     answer = api.post("/api/recommendations/", body(), format="json")
     assert answer.status_code == 200, answer.content

@@ -1,4 +1,4 @@
-"""A request for a job as JSON, kept until a worker looks at it."""
+"""A request for a job as JSON, kept for a worker or its owner."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from scheduler.states import DependencyKind
 
 
 def request_json(request: JobRequest) -> dict[str, Any]:
-    """Return the request with ids in place of rows, without what changes no start."""
-    asked = {name: value for name, value in request.items() if JOB_TERMS[name].plays}
-    return {name: _plain(JOB_TERMS[name].kind, value) for name, value in asked.items()}
+    """Return the request with ids in place of rows."""
+    return {name: _plain(JOB_TERMS[name].kind, value) for name, value in request.items()}
 
 
 def _plain(kind: Kind, value: Any) -> Any:
@@ -54,5 +53,9 @@ def _row(owner: User, term: JobTerm, value: Any) -> Any:
     if term.kind is Kind.EARLIER:
         ids = [name for name, _ in value]
         on = visible_jobs(owner).in_bulk(ids) | visible_arrays(owner, ids)
-        return [After(on[name], DependencyKind(kind)) for name, kind in value if name in on]
+        if unseen := [name for name in ids if name not in on]:
+            raise BadParameters(
+                {term.name: f"names {unseen[0]}, which you do not see any more; leave it out"}
+            )
+        return [After(on[name], DependencyKind(kind)) for name, kind in value]
     return value
