@@ -24,7 +24,7 @@ from portal.api.jobs import (
 from portal.api.jobs.changes import offers
 from portal.api.knowledge import catalogue, executions, logs, recommendations
 from portal.api.markets import markets, plans
-from portal.api.nodes import calibrations, nodes, topology, windows
+from portal.api.nodes import calibrations, nodes, windows
 from portal.api.people import audit, limits, me, service_accounts, teams, users
 from portal.api.reading import intents, read_values, script_imports
 
@@ -64,25 +64,6 @@ urlpatterns = [
     path("predictors/", recommendations.PredictorsApi.as_view()),
     path("predictors/roll-back/", recommendations.RollBackApi.as_view()),
     path("predictors/<int:number>/promote/", recommendations.PromoteApi.as_view()),
-    path("nodes/", nodes.NodesApi.as_view()),
-    path("nodes/join-tokens/", nodes.JoinTokensApi.as_view()),
-    path("nodes/<str:node_id>/", nodes.NodeApi.as_view()),
-    path("nodes/<str:node_id>/topology/", topology.NodeTopologyApi.as_view()),
-    path("nodes/<str:node_id>/drain/", nodes.DrainApi.as_view()),
-    path("nodes/<str:node_id>/resume/", nodes.ResumeNodeApi.as_view()),
-    path("nodes/<str:node_id>/price/", nodes.PriceApi.as_view()),
-    path("nodes/<str:node_id>/remove/", nodes.RemoveNodeApi.as_view()),
-    path("nodes/<str:node_id>/calibrations/", calibrations.CalibrationsApi.as_view()),
-    path("nodes/<str:node_id>/calibrations/<str:calibration_id>/", calibrations.CalibrationApi.as_view()),
-    path(
-        "nodes/<str:node_id>/calibrations/<str:calibration_id>/cancel/",
-        calibrations.CancelCalibrationApi.as_view(),
-    ),
-    path("nodes/<str:node_id>/kind/", nodes.KindApi.as_view()),
-    path("markets/", markets.MarketsApi.as_view()),
-    path("markets/<int:market_id>/", markets.MarketApi.as_view()),
-    path("markets/<int:market_id>/samples/", markets.SamplesApi.as_view()),
-    path("markets/<int:market_id>/forecast/", markets.MarketForecastApi.as_view()),
     path("policy/", policy.PolicyApi.as_view()),
     path("policy/shadow/", shadow.ShadowApi.as_view()),
     path("failures/", failure_causes.FailuresApi.as_view()),
@@ -95,13 +76,18 @@ urlpatterns = [
     path("me/", me.MeApi.as_view()),
     path("version/", version.VersionApi.as_view()),
     *router(
-        arrays=arrays.Arrays,
-        jobs=jobs.Jobs,
-        service_accounts=service_accounts.ServiceAccounts,
-        teams=teams.Teams,
-        tokens=me.Tokens,
-        users=users.Users,
-        windows=windows.Windows,
+        {
+            "arrays": arrays.Arrays,
+            "jobs": jobs.Jobs,
+            "markets": markets.Markets,
+            "nodes": nodes.Nodes,
+            "nodes/<str:node_id>/calibrations": calibrations.Calibrations,
+            "service-accounts": service_accounts.ServiceAccounts,
+            "teams": teams.Teams,
+            "tokens": me.Tokens,
+            "users": users.Users,
+            "windows": windows.Windows,
+        }
     ).urls,
     path("schema/", docs.SchemaApi.as_view(), name="schema"),
     path("docs/", docs.SwaggerApi.as_view(), name="api-docs"),

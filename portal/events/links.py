@@ -20,9 +20,9 @@ PLACES = {
     "array": Links("/jobs/?q={id}", "/api/arrays/{id}/"),
     "node": Links("/nodes/{id}/", "/api/nodes/{id}/"),
     "predictor": Links("/analytics/predictions/", "/api/predictors/"),
-    "market": Links("/markets/{number}/", "/api/markets/{number}/"),
-    "team": Links("/teams/{number}/", "/api/teams/{number}/"),
-    "user": Links("/users/{number}/", "/api/users/{number}/"),
+    "market": Links("/markets/{number}/", "/api/markets/mkt-{number}/"),
+    "team": Links("/teams/{number}/", "/api/teams/{id}/"),
+    "user": Links("/users/{number}/", "/api/users/{id}/"),
     "everybody": Links("/users/limits/", "/api/limits/"),
 }
 

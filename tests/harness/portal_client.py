@@ -33,6 +33,9 @@ class PortalClient:
     def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         return self.client.request("POST", path, json=body or {})
 
+    def patch(self, path: str, body: Mapping[str, Any]) -> Any:
+        return self.client.request("PATCH", path, json=body)
+
     def upload(self, path: Path) -> str:
         return self.client.files.upload(path).id
 

@@ -92,7 +92,7 @@ def _nodes(stack: Stack, job: str) -> list[str]:
 def _call_on_demand(stack: Stack, name: str) -> None:
     node = Node.objects.using(stack.alias).get(name=name)
     market = Market.objects.using(stack.alias).get()
-    stack.admin.post(f"nodes/{node.pk}/kind/", {"kind": "on_demand", "market": market.name})
+    stack.admin.patch(f"nodes/{node.pk}/", {"kind": "on_demand", "market": market.name})
 
 
 def _by_allocations(stack: Stack, job: str) -> float:

@@ -163,9 +163,9 @@ class AdminWrites(Resource):
         return [*super().get_permissions()] if self.request.method in SAFE_METHODS else [AdminOnly()]
 
 
-def router(**resources: type[Resource]) -> SimpleRouter:
-    """Addresses of resources, by their first part; each ends in a slash."""
+def router(resources: Mapping[str, type[Resource]]) -> SimpleRouter:
+    """Addresses of resources, by what comes before their ids; each ends in a slash."""
     routes = SimpleRouter(use_regex_path=False)
     for prefix, resource in resources.items():
-        routes.register(prefix.replace("_", "-"), resource, basename=prefix)
+        routes.register(prefix, resource, basename=prefix.rpartition("/")[2].replace("-", "_"))
     return routes

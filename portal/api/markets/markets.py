@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from functools import partial
 from typing import Any
 
 from django.conf import settings
-from drf_spectacular.utils import extend_schema
+from django_filters.rest_framework import FilterSet
 from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.response import Response
 
-from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import (
     CurrencyField,
     Name,
@@ -22,25 +21,23 @@ from portal.api.common.fields import (
     WholeNumber,
     ZonedDateTime,
 )
-from portal.api.common.idempotent import KEY, create, in_one_transaction
-from portal.api.common.pages import PageQuery, page, page_of
-from portal.api.common.views import AdminWritesApi, StrictView
-from portal.clock import database_now
+from portal.api.common.filters import TextFilter
+from portal.api.common.ids import IdField
+from portal.api.common.pages import PageQuery
+from portal.api.common.viewsets import AdminWrites
 from scheduler.models import Market, MarketOrder, MarketSample
 from scheduler.selectors.markets.foreseen import foreseen, weights_in_force
-from scheduler.selectors.markets.quotes import all_markets, get_market, samples_of, seen_now
+from scheduler.selectors.markets.quotes import all_markets, samples_of, seen_now
 from scheduler.services.markets.markets import MarketTerms, add_market, change_market, remove_market
 from scheduler.services.markets.samples import SampleValues, append_samples
 
 MOST_SAMPLES = 1000
 
 
-class MarketChangeIn(StrictSerializer):
-    """Fields that are left out stay as they are."""
-
-    name = Name(max_length=100, required=False)
-    gpu_model = StrictText(max_length=100, required=False, help_text="As nodes name it.")
-    on_demand_price = Number(required=False, help_text="Per GPU hour.")
+class MarketIn(StrictSerializer):
+    name = Name(max_length=100)
+    gpu_model = StrictText(max_length=100, help_text="As nodes name it.")
+    on_demand_price = Number(help_text="Per GPU hour.")
     gpus_per_node = WholeNumber(required=False)
     max_nodes = WholeNumber(required=False, help_text="The most that may be held at a time, of either kind.")
     provisioner = StrictText(
@@ -53,12 +50,9 @@ class MarketChangeIn(StrictSerializer):
     )
 
 
-class MarketIn(MarketChangeIn):
-    """A new market."""
-
-    name = Name(max_length=100)
-    gpu_model = StrictText(max_length=100, help_text="As nodes name it.")
-    on_demand_price = Number(help_text="Per GPU hour.")
+class MarketFilter(FilterSet):
+    name = TextFilter(max_length=100, lookup_expr="icontains", help_text="A part of the name.")
+    gpu_model = TextFilter(max_length=100, help_text="The whole name, as nodes have it.")
 
 
 class OrderOut(serializers.ModelSerializer[MarketOrder]):
@@ -74,6 +68,7 @@ class WeightOut(serializers.Serializer[Any]):
 
 
 class MarketOut(serializers.ModelSerializer[Market]):
+    id = IdField(Market)
     currency = CurrencyField()
     price = serializers.SerializerMethodField(help_text="The newest spot price of a GPU hour.")
     available = serializers.SerializerMethodField(help_text="Spot nodes; null where that is unknown now.")
@@ -88,7 +83,7 @@ class MarketOut(serializers.ModelSerializer[Market]):
         fields = [
             *("id", "name", "gpu_model", "gpus_per_node", "on_demand_price", "currency", "max_nodes"),
             *("provisioner", "changeover_s", "mix", "replays", "price", "available", "spot_nodes"),
-            *("on_demand_nodes", "orders", "problem", "weights"),
+            *("on_demand_nodes", "orders", "problem", "weights", "created_at"),
         ]
 
     def to_representation(self, market: Market) -> Any:
@@ -121,6 +116,8 @@ class SamplesIn(StrictSerializer):
 
 
 class SampleOut(serializers.ModelSerializer[MarketSample]):
+    id = IdField(MarketSample)
+
     class Meta:
         model = MarketSample
         fields = ["id", "at", "price", "available", "source"]
@@ -146,80 +143,59 @@ class ForecastOut(serializers.Serializer[Any]):
     horizons = HorizonOut(many=True, help_text="Empty where the present availability is unknown.")
 
 
-class MarketsApi(AdminWritesApi):
-    query = {"get": PageQuery}
+class Markets(ListModelMixin, RetrieveModelMixin, AdminWrites):
+    """Markets of rented nodes; everyone sees them, administrators keep them."""
 
-    @extend_schema(operation_id="markets_list", responses=page_of(MarketOut))
-    def get(self, request: ApiRequest) -> Response:
-        """Markets with their present price and availability."""
-        query, now = self.parameters, database_now()
-        return Response(page(all_markets(), partial(_shown, now), **query))
+    noun = "market"
+    about = {
+        "list": "Markets with their present price and availability.",
+        "retrieve": "One market.",
+    }
+    serializer_class = MarketOut
+    queryset = all_markets()
+    lookup_url_kwarg = "market_id"
+    filterset_class = MarketFilter
+    orders = {"name": "name", "created_at": "created_at"}
+    takes = {"create": MarketIn, "partial_update": MarketIn, "add_samples": SamplesIn}
+    tells = {"samples": SampleOut(many=True), "add_samples": {201: SamplesAdded}, "forecast": ForecastOut}
+    query = {"samples": PageQuery}
 
-    @extend_schema(
-        operation_id="markets_create", parameters=[KEY], request=MarketIn, responses={201: MarketOut}
-    )
-    def post(self, request: ApiRequest) -> Response:
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "now": self.now}
+
+    def create(self, request: Any) -> Response:
         """Make a market known (administrators)."""
-        data = MarketIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        terms, now = MarketTerms(**data.validated_data), database_now()
-        make = partial(add_market, terms=terms, actor=request.user, now=now)
-        made, _ = create(request, make=in_one_transaction(make), load=lambda pk: get_market(int(pk)))
-        return Response(_shown(now, get_market(made.pk)), status=201)
+        terms = MarketTerms(**self.body())
+        return self.made(lambda: add_market(terms=terms, **self.by))
 
-
-class MarketApi(AdminWritesApi):
-    @extend_schema(operation_id="markets_retrieve", responses=MarketOut)
-    def get(self, request: ApiRequest, market_id: int) -> Response:
-        """One market."""
-        return Response(_shown(database_now(), get_market(market_id)))
-
-    @extend_schema(operation_id="markets_change", request=MarketChangeIn, responses=MarketOut)
-    def patch(self, request: ApiRequest, market_id: int) -> Response:
+    def partial_update(self, request: Any, market_id: str) -> Response:
         """Change some of its terms (administrators)."""
-        data, now = MarketChangeIn(data=request.data), database_now()
-        data.is_valid(raise_exception=True)
-        found = get_market(market_id)
-        change_market(market=found, changes=data.validated_data, actor=request.user, now=now)
-        return Response(_shown(now, get_market(market_id)))
+        market = change_market(market=self.get_object(), changes=self.body(), **self.by)
+        return self.tell(self.row_of_key(market.pk))
 
-    @extend_schema(operation_id="markets_remove", request=None, responses={204: None})
-    def delete(self, request: ApiRequest, market_id: int) -> Response:
+    def destroy(self, request: Any, market_id: str) -> Response:
         """Forget a market that nothing uses (administrators)."""
-        remove_market(market=get_market(market_id), actor=request.user, now=database_now())
+        remove_market(market=self.get_object(), **self.by)
         return Response(status=204)
 
+    @action(detail=True)
+    def samples(self, request: Any, market_id: str) -> Response:
+        """The samples of the market, newest first."""
+        return self.pages(samples_of(self.get_object()), SampleOut)
 
-class SamplesApi(AdminWritesApi):
-    query = {"get": PageQuery}
-
-    @extend_schema(operation_id="market_samples_list", responses=page_of(SampleOut))
-    def get(self, request: ApiRequest, market_id: int) -> Response:
-        """The samples of the market."""
-        query = self.parameters
-        return Response(page(samples_of(get_market(market_id)), SampleOut().to_representation, **query))
-
-    @extend_schema(operation_id="market_samples_add", request=SamplesIn, responses={201: SamplesAdded})
-    def post(self, request: ApiRequest, market_id: int) -> Response:
+    @samples.mapping.post
+    def add_samples(self, request: Any, market_id: str) -> Response:
         """Append samples; nothing is kept if one is wrong (administrators)."""
-        data = SamplesIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        samples = [SampleValues(**one) for one in data.validated_data["samples"]]
-        kept = append_samples(
-            market=get_market(market_id), samples=samples, actor=request.user, now=database_now()
-        )
+        samples = [SampleValues(**one) for one in self.body()["samples"]]
+        kept = append_samples(market=self.get_object(), samples=samples, **self.by)
         return Response({"added": len(kept)}, status=201)
 
+    @action(detail=True)
+    def forecast(self, request: Any, market_id: str) -> Response:
+        """The forecast of the next market periods.
 
-class MarketForecastApi(StrictView):
-    @extend_schema(operation_id="market_forecast", responses=ForecastOut)
-    def get(self, request: ApiRequest, market_id: int) -> Response:
-        """The forecast of the next market periods."""
-        now = database_now()
-        found = foreseen(get_market(market_id), now)
-        forecast = {"at": now, "period_s": settings.SPOT_PERIOD_S, "horizons": found}
+        It has the method that answers, and how far off it was.
+        """
+        horizons = foreseen(self.get_object(), self.now)
+        forecast = {"at": self.now, "period_s": settings.SPOT_PERIOD_S, "horizons": horizons}
         return Response(ForecastOut(forecast).data)
-
-
-def _shown(now: datetime, market: Market) -> Any:
-    return MarketOut(market, context={"now": now}).data

@@ -8,20 +8,22 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from django.db.models import QuerySet
+from django.utils.functional import cached_property
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.response import Response
 
 from knowledge.models import Execution
-from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import Number, StrictSerializer, StrictText, WholeNumber
-from portal.api.common.idempotent import KEY, create
-from portal.api.common.pages import PageQuery, page, page_of
-from portal.api.common.views import AdminApi
-from portal.clock import database_now
+from portal.api.common.idempotent import create, created
+from portal.api.common.refs import UserRef
+from portal.api.common.viewsets import AdminResource
 from scheduler.models import Calibration, Node
-from scheduler.selectors.cluster.calibrations import calibrations, get_calibration, measured
-from scheduler.selectors.nodes import get_node
+from scheduler.selectors.cluster.calibrations import calibrations, measured
+from scheduler.selectors.nodes import all_nodes
 from scheduler.services.calibration.request import (
     MAX_BUDGET_S,
     MAX_MODELS,
@@ -49,7 +51,8 @@ class CalibrationIn(StrictSerializer):
 
 class CalibrationBrief(serializers.ModelSerializer[Calibration]):
     state = serializers.CharField(help_text="running, stopping, done, cancelled or failed")
-    requested_by = serializers.CharField()
+    actor = UserRef(source="requested_by", help_text="Who asked for it.")
+    created_at = serializers.DateTimeField(source="requested_at")
     models = serializers.ListField(source="wanted_models", child=serializers.CharField())
     planned = serializers.SerializerMethodField(help_text="Planned number of runs, if time permits.")
     submitted = serializers.IntegerField()
@@ -67,7 +70,7 @@ class CalibrationBrief(serializers.ModelSerializer[Calibration]):
     class Meta:
         model = Calibration
         fields = [
-            *("id", "state", "reason", "requested_by", "requested_at", "until", "ended_at", "models"),
+            *("id", "state", "reason", "actor", "created_at", "until", "ended_at", "models"),
             *("planned", "submitted", "ended", "judged_runs", "error_before", "error_after"),
         ]
 
@@ -95,58 +98,46 @@ class CalibrationOut(CalibrationBrief):
         return list(RunOut(measured(calibration)[:MAX_RUNS], many=True).data)
 
 
-CalibrationPage = page_of(CalibrationBrief)
+class Calibrations(ListModelMixin, RetrieveModelMixin, AdminResource):
+    """Short trainings that measure a node where predictions are least certain."""
 
+    noun, is_named = "calibration of this node", False
+    about = {
+        "list": "The node's calibrations, newest first, without their runs.",
+        "retrieve": "One calibration with what it measured so far.",
+    }
+    serializer_class = CalibrationOut
+    queryset = Calibration.objects.none()
+    lookup_url_kwarg = "calibration_id"
+    takes = {"create": CalibrationIn}
+    tells = {"list": CalibrationBrief}
+    orders = {"created_at": "requested_at", "ended_at": "ended_at"}
 
-def _answer(node: Node, calibration: Calibration, status: int = 200) -> Response:
-    return Response(CalibrationOut(get_calibration(node, calibration.pk)).data, status=status)
+    @cached_property
+    def node(self) -> Node:
+        return self.row_named(all_nodes(), self.kwargs["node_id"], "node")
 
+    def get_queryset(self) -> QuerySet[Calibration]:
+        return calibrations(self.node)
 
-class CalibrationsApi(AdminApi):
-    query = {"get": PageQuery}
-
-    @extend_schema(
-        operation_id="calibrations_create", parameters=[KEY], request=CalibrationIn,
-        responses={201: CalibrationOut},
-    )  # fmt: skip
-    def post(self, request: ApiRequest, node_id: str) -> Response:
+    def create(self, request: Any, node_id: str) -> Response:
         """Measure the node where predictions are least certain.
 
         Workers submit the runs, one by one.
         """
-        node = get_node(node_id)
-        data = CalibrationIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        wanted = CalibrationRequest(**data.validated_data)
-        ask = partial(request_calibration, node=node, wanted=wanted, actor=request.user, now=database_now())
-        made, _ = create(
-            request, make=lambda creation: ask(creation=creation), load=lambda pk: get_calibration(node, pk)
+        wanted = CalibrationRequest(**self.body())
+        ask = partial(request_calibration, node=self.node, wanted=wanted, **self.by)
+        made, new = create(
+            request, make=lambda creation: ask(creation=creation), load=lambda key: self.row_of_key(key)
         )
-        return _answer(node, made, 201)
+        path = f"{request.path}{made.pk}/"
+        return created(self.shown(self.row_of_key(made.pk)), path=path, made=new)
 
-    @extend_schema(operation_id="calibrations_list", responses=CalibrationPage)
-    def get(self, request: ApiRequest, node_id: str) -> Response:
-        """The node's calibrations, newest first, without their runs."""
-        query = self.parameters
-        rows = calibrations(get_node(node_id))
-        return Response(page(rows, CalibrationBrief().to_representation, **query))
-
-
-class CalibrationApi(AdminApi):
-    @extend_schema(operation_id="calibrations_retrieve", responses=CalibrationOut)
-    def get(self, request: ApiRequest, node_id: str, calibration_id: str) -> Response:
-        """One calibration with what it measured so far."""
-        node = get_node(node_id)
-        return _answer(node, get_calibration(node, calibration_id))
-
-
-class CancelCalibrationApi(AdminApi):
-    @extend_schema(operation_id="calibrations_cancel", request=None, responses=CalibrationOut)
-    def post(self, request: ApiRequest, node_id: str, calibration_id: str) -> Response:
+    @action(detail=True, methods=["post"])
+    def cancel(self, request: Any, node_id: str, calibration_id: str) -> Response:
         """Submit no further run and cancel those that have not ended.
 
         Measured runs count.
         """
-        node = get_node(node_id)
-        found = get_calibration(node, calibration_id)
-        return _answer(node, cancel_calibration(calibration=found, actor=request.user, now=database_now()))
+        calibration = cancel_calibration(calibration=self.get_object(), **self.by)
+        return self.tell(self.row_of_key(calibration.pk))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
+from django.db.models import QuerySet
+from django_filters.rest_framework import FilterSet
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.response import Response
 
 from knowledge.models import Execution
@@ -16,28 +18,30 @@ from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import (
     ChoiceField,
     CurrencyField,
-    Name,
     Number,
-    SearchText,
     StrictBoolean,
     StrictSerializer,
     StrictText,
     WholeNumber,
 )
+from portal.api.common.filters import TextFilter, WordFilter
 from portal.api.common.idempotent import KEY, create_with_secret
-from portal.api.common.pages import PageQuery, page, page_of
-from portal.api.common.views import AdminApi, StrictView
+from portal.api.common.ids import RowField
+from portal.api.common.refs import MarketRef
+from portal.api.common.viewsets import AdminWrites
+from portal.api.nodes.topology import TopologyOut, topology_told
 from portal.clock import database_now
 from portal.node_package import join_command
 from portal.wheels import BuildFailed
 from scheduler.core.market.types import NodeTerms
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Gpu, JoinToken, Node, NodeSpeedTest
-from scheduler.selectors.nodes import all_nodes, get_join_token, get_node, join_token_of, matching
+from scheduler.selectors.markets.quotes import all_markets
+from scheduler.selectors.nodes import all_nodes, get_join_token, join_token_of, matching
 from scheduler.selectors.silence import NODE_STATES, is_silent, shown_node_state
 from scheduler.services.deletions import remove_node
-from scheduler.services.markets.kinds import set_kind
-from scheduler.services.nodes.price import MAX_PRICE, set_price
+from scheduler.services.markets.kinds import change_node
+from scheduler.services.nodes.price import MAX_PRICE
 from scheduler.services.nodes.register import create_join_token
 from scheduler.services.nodes.state import drain_node, resume_node
 
@@ -105,9 +109,8 @@ class NodeOut(serializers.ModelSerializer[Node]):
     link_speeds = LinkSpeedOut(many=True, help_text="Of the links between its GPUs, as it measured them.")
     link_problem = serializers.CharField(help_text="Why they could not be measured.")
     currency = CurrencyField()
-    market = serializers.CharField(
-        source="market.name", default=None, allow_null=True, help_text="Where it was rented; null: nowhere."
-    )
+    market = MarketRef(allow_null=True, help_text="Where it was rented; null: nowhere.")
+    created_at = serializers.DateTimeField(source="enrolled_at", help_text="When it joined.")
     withdraw_in_s = serializers.SerializerMethodField(
         help_text="Until its provider takes it back; null: no notice was given."
     )
@@ -137,7 +140,7 @@ class NodeOut(serializers.ModelSerializer[Node]):
                 "software",
                 "cannot_train",
                 "held_models",
-                "enrolled_at",
+                "created_at",
                 "last_seen_at",
                 "free_gpus",
                 "gpus",
@@ -204,121 +207,111 @@ class JoinTokenOut(serializers.Serializer[Any]):
     )
 
 
-class PriceIn(StrictSerializer):
-    price = Number(min_value=0, max_value=MAX_PRICE, help_text="Price per GPU hour, in any one currency.")
-    seen = Number(help_text="The price you saw; if it has changed since, nothing is changed (409).")
+class NodeSeen(StrictSerializer):
+    price_per_gpu_hour = Number(required=False)
 
 
-class NodeQuery(PageQuery):
-    state = ChoiceField(choices=NODE_STATES, required=False)
-    gpu = SearchText(max_length=100, required=False, help_text="A GPU model, as nodes name it.")
-    text = SearchText(max_length=200, required=False, help_text="A part of the name, host or id.")
+class NodeChangeIn(StrictSerializer):
+    price_per_gpu_hour = Number(
+        min_value=0, max_value=MAX_PRICE, help_text="In the portal's currency; that of a market follows it."
+    )
+    kind = ChoiceField(
+        choices=[kind.value for kind in NodeTerms],
+        help_text="On what terms the node is there; an agent with --kind says it itself.",
+    )
+    market = RowField(
+        lambda _: all_markets(), allow_null=True, help_text="Id or name of a market; null: none."
+    )
+    seen = NodeSeen(
+        required=False, help_text="The price you saw; if it has changed since, the answer is 409."
+    )
 
 
-class NodesApi(StrictView):
-    query = {"get": NodeQuery}
+class NodeFilter(FilterSet):
+    state = WordFilter(NODE_STATES)
+    gpu = TextFilter(max_length=100, help_text="A GPU model, as nodes name it.")
+    text = TextFilter(max_length=200, help_text="A part of the name, host or id.")
 
-    @extend_schema(operation_id="nodes_list", responses=page_of(NodeOut))
-    def get(self, request: ApiRequest) -> Response:
-        """List nodes with their GPUs, and which of them are busy.
-
-        The nodes that joined last come first.
-        """
-        query = self.parameters
-        filters = {name: query.pop(name, "") for name in ("text", "gpu", "state")}
-        now = database_now()
-        return Response(
-            page(matching(all_nodes(), **filters, now=now), lambda node: _shown(request, node, now), **query)
-        )
+    def filter_queryset(self, queryset: QuerySet[Node]) -> QuerySet[Node]:
+        return matching(queryset, **self.form.cleaned_data, now=database_now())
 
 
-class NodeApi(StrictView):
-    @extend_schema(operation_id="nodes_retrieve", responses=NodeOut)
-    def get(self, request: ApiRequest, node_id: str) -> Response:
-        """One node."""
-        return Response(_shown(request, get_node(node_id), database_now()))
+class Nodes(ListModelMixin, RetrieveModelMixin, AdminWrites):
+    """Nodes with their GPUs; everyone sees them, administrators run them."""
 
+    noun = "node"
+    about = {
+        "list": "Nodes with their GPUs, and which of them are busy; those that joined last come first.",
+        "retrieve": "One node.",
+    }
+    serializer_class = NodeOut
+    queryset = all_nodes()
+    lookup_url_kwarg = "node_id"
+    filterset_class = NodeFilter
+    orders = {"name": "name", "created_at": "enrolled_at", "price_per_gpu_hour": "price_per_gpu_hour"}
+    takes = {
+        "partial_update": NodeChangeIn,
+        "drain": DrainIn,
+        "resume": ResumeIn,
+        "join_tokens": JoinTokenIn,
+    }
+    tells = {"topology": TopologyOut, "join_tokens": {201: JoinTokenOut}}
 
-def _shown(request: ApiRequest, node: Node, now: datetime) -> Any:
-    return NodeOut(node, context={"request": request, "now": now}).data
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "now": self.now}
 
+    def partial_update(self, request: Any, node_id: str) -> Response:
+        """Change the price of a node, or on what terms it is there (administrators)."""
+        node, changes = self.get_object(), self.body()
+        seen = changes.pop("seen", {}).get("price_per_gpu_hour")
+        change_node(node=node, changes=changes, seen_price=seen, **self.by)
+        return self.tell(self.row_of_key(node.pk))
 
-def _changed(
-    request: ApiRequest, node_id: str, takes: type[StrictSerializer], change: Callable[..., object]
-) -> Response:
-    """Apply `change` with the values of the body and return the node.
-
-    `takes` describes the body.
-    """
-    body = takes(data=request.data)
-    body.is_valid(raise_exception=True)
-    change(node=get_node(node_id), actor=request.user, now=database_now(), **body.validated_data)
-    return Response(_shown(request, get_node(node_id), database_now()))
-
-
-class DrainApi(AdminApi):
-    @extend_schema(operation_id="nodes_drain", request=DrainIn, responses=NodeOut)
-    def post(self, request: ApiRequest, node_id: str) -> Response:
-        """Give the node no new work; its jobs finish, or move elsewhere."""
-        return _changed(request, node_id, DrainIn, drain_node)
-
-
-class ResumeNodeApi(AdminApi):
-    @extend_schema(operation_id="nodes_resume", request=ResumeIn, responses=NodeOut)
-    def post(self, request: ApiRequest, node_id: str) -> Response:
-        """Let a drained or blocked node work again.
-
-        Refused (409) while its GPUs are not in order.
-        """
-        return _changed(request, node_id, ResumeIn, resume_node)
-
-
-class RemoveNodeApi(AdminApi):
-    @extend_schema(operation_id="nodes_remove", request=None, responses={204: None})
-    def post(self, request: ApiRequest, node_id: str) -> Response:
-        """Take a drained, lost or blocked node out for good.
+    def destroy(self, request: Any, node_id: str) -> Response:
+        """Take a drained, lost or blocked node out for good (administrators).
 
         The history of jobs goes on naming it.
         """
-        remove_node(node=get_node(node_id), actor=request.user, now=database_now())
+        remove_node(node=self.get_object(), **self.by)
         return Response(status=204)
 
+    @action(detail=True, methods=["post"])
+    def drain(self, request: Any, node_id: str) -> Response:
+        """Give the node no new work (administrators).
 
-class PriceApi(AdminApi):
-    @extend_schema(operation_id="nodes_price", request=PriceIn, responses=NodeOut)
-    def post(self, request: ApiRequest, node_id: str) -> Response:
-        """Change what a GPU hour costs on the node."""
-        return _changed(request, node_id, PriceIn, set_price)
+        Its jobs finish, or with `move_jobs` go on elsewhere from a checkpoint.
+        """
+        node = drain_node(node=self.get_object(), **self.body(), **self.by)
+        return self.tell(self.row_of_key(node.pk))
 
+    @action(detail=True, methods=["post"])
+    def resume(self, request: Any, node_id: str) -> Response:
+        """Let a drained or blocked node work again (administrators).
 
-class KindIn(StrictSerializer):
-    kind = ChoiceField(choices=[kind.value for kind in NodeTerms])
-    market = Name(
-        max_length=100, allow_blank=True, default="", help_text="The name of a market; empty: none."
-    )
+        Refused (409) while its GPUs are not in order.
+        """
+        node = resume_node(node=self.get_object(), **self.body(), **self.by)
+        return self.tell(self.row_of_key(node.pk))
 
+    @action(detail=True)
+    def topology(self, request: Any, node_id: str) -> Response:
+        """Where the GPUs of a node sit, and how close free ones lie.
 
-class KindApi(AdminApi):
-    @extend_schema(operation_id="nodes_kind", request=KindIn, responses=NodeOut)
-    def post(self, request: ApiRequest, node_id: str) -> Response:
-        """Say on what terms the node is there; an agent with --kind says it itself."""
-        return _changed(request, node_id, KindIn, set_kind)
+        The jobs that hold them are told as far as you may see them.
+        """
+        return Response(topology_told(self.get_object(), request.user))
 
+    @extend_schema(parameters=[KEY])
+    @action(detail=False, methods=["post"], url_path="join-tokens")
+    def join_tokens(self, request: Any) -> Response:
+        """Make a token with which new nodes enrol (administrators).
 
-class JoinTokensApi(AdminApi):
-    @extend_schema(
-        operation_id="join_tokens_create",
-        parameters=[KEY],
-        request=JoinTokenIn,
-        responses={201: JoinTokenOut},
-    )
-    def post(self, request: ApiRequest) -> Response:
-        """A token with which new nodes enrol."""
-        data = JoinTokenIn(data=request.data)
-        data.is_valid(raise_exception=True)
+        It comes with the command that uses it.
+        """
+        values = self.body()
 
         def make() -> tuple[JoinToken, str]:
-            token = create_join_token(actor=request.user, now=database_now(), **data.validated_data)
+            token = create_join_token(**values, **self.by)
             return join_token_of(token), token
 
         _, token = create_with_secret(request, make=make, load=get_join_token)

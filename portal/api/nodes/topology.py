@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.response import Response
 
-from portal.accounts.requests import ApiRequest
-from portal.api.common.views import StrictView
+from portal.accounts.models import User
+from scheduler.models import Node
 from scheduler.selectors.cluster.topology import picture_of
 from scheduler.selectors.jobs import visible_jobs
-from scheduler.selectors.nodes import get_node
 
 
 class SiteOut(serializers.Serializer[Any]):
@@ -42,31 +39,28 @@ class TopologyOut(serializers.Serializer[Any]):
     free = FreeOut(many=True, help_text="How close 1, 2, 4 and 8 free GPUs can lie.")
 
 
-class NodeTopologyApi(StrictView):
-    @extend_schema(operation_id="nodes_topology", responses=TopologyOut)
-    def get(self, request: ApiRequest, node_id: str) -> Response:
-        """Where the GPUs of a node sit, and how close free ones lie."""
-        node = get_node(node_id)
-        picture = picture_of(node)
-        placed = picture.gpus if picture else ()
-        jobs = [gpu.job.pk for gpu in placed if gpu.job]
-        visible = set(visible_jobs(request.user).filter(pk__in=jobs).values_list("pk", flat=True))
-        shown = {
-            "declared": node.topology_declared,
-            "warning": node.topology_warning,
-            "gpus": [
-                {
-                    "index": one.gpu.index,
-                    "uuid": one.gpu.uuid,
-                    **one.site._asdict(),
-                    "busy": one.job is not None,
-                    "job": one.job.pk if one.job and one.job.pk in visible else None,
-                }
-                for one in placed
-            ],
-            "free": [
-                {"gpus": free.gpus, "level": free.level.word if free.level else None}
-                for free in (picture.free if picture else ())
-            ],
-        }
-        return Response(TopologyOut(shown).data)
+def topology_told(node: Node, asker: User) -> Any:
+    """Of the jobs that hold GPUs those are named that the asker may see."""
+    picture = picture_of(node)
+    placed = picture.gpus if picture else ()
+    jobs = [gpu.job.pk for gpu in placed if gpu.job]
+    visible = set(visible_jobs(asker).filter(pk__in=jobs).values_list("pk", flat=True))
+    shown = {
+        "declared": node.topology_declared,
+        "warning": node.topology_warning,
+        "gpus": [
+            {
+                "index": one.gpu.index,
+                "uuid": one.gpu.uuid,
+                **one.site._asdict(),
+                "busy": one.job is not None,
+                "job": one.job.pk if one.job and one.job.pk in visible else None,
+            }
+            for one in placed
+        ],
+        "free": [
+            {"gpus": free.gpus, "level": free.level.word if free.level else None}
+            for free in (picture.free if picture else ())
+        ],
+    }
+    return TopologyOut(shown).data

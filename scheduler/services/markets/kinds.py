@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 
@@ -17,30 +19,49 @@ from scheduler.models import Market, Node
 from scheduler.selectors.markets.quotes import market_named
 from scheduler.services.markets.prices import follow_market
 from scheduler.services.nodes.events import note_node
+from scheduler.services.nodes.price import set_price
 
 
 @transaction.atomic
-def set_kind(*, node: Node, kind: str, actor: User, now: datetime, market: str = "") -> Node:
-    """Say on what terms a node is there; market: a name, empty for none.
+def change_node(
+    *, node: Node, changes: Mapping[str, Any], seen_price: float | None, actor: User, now: datetime
+) -> Node:
+    """Change the price of a node, and on what terms it is there.
+
+    changes: some of `price_per_gpu_hour`, `kind` and `market`. seen_price: the one that the actor saw, if
+    they said so. Raises BadParameters naming the field, Conflict, NotAllowed.
+    """
+    require_admin(actor)
+    seen = node.price_per_gpu_hour if seen_price is None else seen_price
+    price = changes.get("price_per_gpu_hour", seen)
+    if (price, seen) != (node.price_per_gpu_hour, node.price_per_gpu_hour):
+        set_price(node=node, price=price, seen=seen, actor=actor, now=now)
+    kind = NodeTerms(changes.get("kind", node.kind))
+    market = changes.get("market", None if kind == NodeTerms.OWNED else node.market)
+    if (kind, market) != (node.kind, node.market):
+        set_kind(node=node, kind=kind, market=market, actor=actor, now=now)
+    return node
+
+
+@transaction.atomic
+def set_kind(
+    *, node: Node, kind: NodeTerms, actor: User, now: datetime, market: Market | None = None
+) -> Node:
+    """Say on what terms a node is there.
 
     An agent with --kind says it again at its next start. Raises BadParameters naming the field, NotAllowed.
     """
     require_admin(actor)
-    if kind not in set(NodeTerms):
-        raise BadParameters({"kind": f"must be one of {', '.join(NodeTerms)}"})
     if market and kind == NodeTerms.OWNED:
-        raise BadParameters({"market": "an owned node is of no market; leave it empty"})
-    found = market_named(market) if market else None
-    if market and found is None:
-        raise BadParameters({"market": f"There is no market {market}."})
-    if found and (wrong := _misfit(node, found)):
+        raise BadParameters({"market": "an owned node is of no market; leave it out"})
+    if market and (wrong := _misfit(node, market)):
         raise BadParameters({"market": wrong})
-    _change(node, NodeTerms(kind), found, actor, now)
+    _change(node, kind, market, actor, now)
     audit(
         action="node kind changed",
         actor=actor,
         target=node.pk,
-        data={"kind": kind, "market": market},
+        data={"kind": kind, "market": market.name if market else ""},
         now=now,
     )
     return node

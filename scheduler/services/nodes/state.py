@@ -194,14 +194,13 @@ def drain_node(*, node: Node, actor: User, reason: str, move_jobs: bool, now: da
     """Drain a node: it gets no new starts.
 
     Running jobs may finish, or with `move_jobs` leave with a checkpoint. A node that is lost,
-    or did not confirm a stop, drains as soon as it is heard of again. Raises Conflict when it
-    is drained already.
+    or did not confirm a stop, drains as soon as it is heard of again. One that drains already
+    stays as it is, unless its jobs shall now leave.
     """
     _hold(node)
-    if node.state in (NodeState.DRAINING, NodeState.DRAINED):
-        raise Conflict(f"The node is already {node.state}.")
-    if standing_drain(node):
-        raise Conflict(f"The node is {node.state} and was drained before; it stays drained when it is back.")
+    drains = node.state in (NodeState.DRAINING, NodeState.DRAINED) or standing_drain(node)
+    if drains and (node.state == NodeState.DRAINED or node.move_jobs or not move_jobs):
+        return node
     to = NodeState(node.state) if _must_prove_itself(node) else NodeState.DRAINING
     _decide(node, to, event=EventType.NODE_DRAINING, reason=reason, actor=actor, move_jobs=move_jobs, now=now)
     audit(action="node drained", actor=actor, target=node.pk, data={"reason": reason}, now=now)
@@ -212,19 +211,19 @@ def drain_node(*, node: Node, actor: User, reason: str, move_jobs: bool, now: da
 def resume_node(*, node: Node, actor: User, reason: str, now: datetime, take_over_gpus: bool = False) -> Node:
     """Let a drained, draining or blocked node work again.
 
-    take_over_gpus: with the GPUs that it reports now, where they are others than it joined with. Raises
-    Conflict when there is nothing to take back, or its GPUs are not in order: a node that may still run what
-    the portal gave up works again by itself once it reports that nothing runs, and not before.
+    take_over_gpus: with the GPUs that it reports now, where they are others than it joined with. A node that
+    works already stays as it is. Raises Conflict when its GPUs are not in order: a node that may still run
+    what the portal gave up works again by itself once it reports that nothing runs, and not before.
     """
     _hold(node)
+    if node.state == NodeState.READY:
+        return node
     waits = _must_prove_itself(node)
     if waits and not standing_drain(node):
         raise Conflict(
             f"The node is {node.state} and may still run trainings that were given up; it resumes by"
             " itself once it reports nothing running."
         )
-    if node.state == NodeState.READY:
-        raise Conflict(f"The node is {node.state}; only a drained or blocked node can be resumed.")
     if take_over_gpus:
         take_other_facts(node=node, now=now)
     if not waits and (trouble := gpu_trouble(node=node, now=now)):

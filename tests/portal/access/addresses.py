@@ -31,6 +31,7 @@ GAPS: dict[str, str] = {
 # In addresses of the API numbers come after what names their kind.
 PREFIXED = {
     "window_id": "win", "team_id": "team", "user_id": "user", "account_id": "user", "token_id": "tok",
+    "market_id": "mkt",
 }  # fmt: skip
 WORDS: dict[tuple[str, str], Iterable[str]] = {
     ("jobs/", "verb"): (*job.VERBS, *job.FORMS), ("jobs/", "tab"): TABS, ("jobs/", "chart"): STEP_CHARTS,

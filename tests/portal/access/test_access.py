@@ -5,6 +5,8 @@ The tests cover the texts of the answers and the effects of the requests.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 from rest_framework.test import APIClient
@@ -53,18 +55,23 @@ def test_an_administrator_drains_and_resumes_a_node(admin_api: APIClient) -> Non
         "draining",
         "new disk",
     )
-    assert admin_api.post(path + "drain/", {}, format="json").status_code == 409
-    assert admin_api.post(path + "resume/", {}, format="json").json()["state"] == "ready"
+    again = admin_api.post(path + "drain/", {"reason": "older disk"}, format="json")
+    assert (again.status_code, again.json()["reason"]) == (200, "new disk")
+    for _ in range(2):
+        resumed = admin_api.post(path + "resume/", {}, format="json")
+        assert (resumed.status_code, resumed.json()["state"]) == (200, "ready")
+    for verb in ("drained", "resumed"):
+        assert AuditEntry.objects.filter(action=f"node {verb}").count() == 1
 
 
 def test_an_administrator_removes_a_drained_node(admin_api: APIClient) -> None:
     path = f"/api/nodes/{world.fake_node().node_id}/"
-    assert admin_api.post(path + "remove/").status_code == 409
+    assert admin_api.delete(path).status_code == 409
     admin_api.post(path + "drain/", {}, format="json")
     tick()
-    assert admin_api.post(path + "remove/").status_code == 204
+    assert admin_api.delete(path).status_code == 204
     assert admin_api.get(path).status_code == 404
-    assert admin_api.post(path + "remove/").status_code == 404
+    assert admin_api.delete(path).status_code == 404
     assert admin_api.get("/api/nodes/").json()["data"] == []
 
 
@@ -108,14 +115,21 @@ def test_a_session_speaks_for_its_person_and_needs_the_csrf_token(person: User) 
 
 
 def test_a_price_is_changed_if_nobody_else_did_meanwhile(admin_api: APIClient) -> None:
-    path = f"/api/nodes/{world.fake_node().node_id}/price/"
-    changed = admin_api.post(path, {"price": 2.5, "seen": 0}, format="json")
-    assert (changed.status_code, changed.json()["price_per_gpu_hour"]) == (200, 2.5)
-    stale = admin_api.post(path, {"price": 3, "seen": 0}, format="json")
-    assert (stale.status_code, stale.json()["error"]["code"]) == (409, "conflict")
+    path = f"/api/nodes/{world.fake_node().node_id}/"
+
+    def ask(price: object, seen: float = 2.5) -> tuple[int, Any]:
+        body = {"price_per_gpu_hour": price, "seen": {"price_per_gpu_hour": seen}}
+        answer = admin_api.patch(path, body, format="json")
+        return answer.status_code, answer.json()
+
+    status, node = ask(2.5, seen=0)
+    assert (status, node["price_per_gpu_hour"]) == (200, 2.5)
+    status, answer = ask(3, seen=0)
+    assert (status, answer["error"]["code"]) == (409, "conflict")
     for price in (-1, 1e7, "2", None, True):
-        refused = admin_api.post(path, {"price": price, "seen": 2.5}, format="json")
-        assert (refused.status_code, list(refused.json()["error"]["fields"])) == (400, ["price"])
+        status, answer = ask(price)
+        assert (status, list(answer["error"]["fields"])) == (400, ["price_per_gpu_hour"])
+    assert ask(2.5)[0] == 200, "it costs that already"
     assert AuditEntry.objects.filter(action="node price changed").count() == 1
 
 

@@ -40,10 +40,13 @@ def test_a_market_is_added_read_by_all_changed_and_removed(
     admin_api: APIClient, api: APIClient, made: dict[str, Any]
 ) -> None:
     address = f"/api/markets/{made['id']}/"
-    assert api.get("/api/markets/").json()["data"][0]["name"] == "east"
+    assert made["id"].startswith("mkt-")
+    assert [api.get(f"/api/markets/?gpu_model={one}").json()["total"] for one in ("cpu", "x")] == [1, 0]
+    assert api.get("/api/markets/?order=name").json()["data"] == [api.get("/api/markets/east/").json()]
     assert api.patch(address, {"max_nodes": 3}, format="json").status_code == 403
     changed = admin_api.patch(address, {"max_nodes": 3, "on_demand_price": 2.0}, format="json").json()
     assert (changed["max_nodes"], changed["on_demand_price"], changed["name"]) == (3, 2.0, "east")
+    assert api.get(address.replace("mkt-", "")).status_code == 404
     assert admin_api.delete(address).status_code == 204
     assert not Market.objects.exists()
 
@@ -122,11 +125,17 @@ def test_an_administrator_says_what_a_node_is(
     admin_api: APIClient, api: APIClient, made: dict[str, Any]
 ) -> None:
     node = world.fake_node()
-    address = f"/api/nodes/{node.node_id}/kind/"
-    assert api.post(address, {"kind": "spot"}, format="json").status_code == 403
-    answer = admin_api.post(address, {"kind": "spot", "market": "east"}, format="json").json()
-    assert (answer["kind"], answer["market"], answer["price_per_gpu_hour"]) == ("spot", "east", 1.0)
-    assert admin_api.post(address, {"kind": "owned", "market": "east"}, format="json").status_code == 400
+    address = f"/api/nodes/{node.node_id}/"
+    assert api.patch(address, {"kind": "spot"}, format="json").status_code == 403
+    for market in ("east", made["id"]):
+        answer = admin_api.patch(address, {"kind": "spot", "market": market}, format="json").json()
+        east = {"id": made["id"], "name": "east"}
+        assert (answer["kind"], answer["market"], answer["price_per_gpu_hour"]) == ("spot", east, 1.0)
+    assert admin_api.patch(address, {"kind": "owned", "market": "east"}, format="json").status_code == 400
+    refused = admin_api.patch(address, {"market": "west"}, format="json")
+    assert list(refused.json()["error"]["fields"]) == ["market"]
+    answer = admin_api.patch(address, {"kind": "owned"}, format="json").json()
+    assert (answer["kind"], answer["market"]) == ("owned", None)
 
 
 def test_what_a_job_saved_is_the_difference_to_on_demand_prices(
@@ -160,7 +169,7 @@ def test_pages_show_markets_and_refuse_what_is_wrong_at_its_field(
     making.sample(Market.objects.get(), 0.25)
     client.force_login(world.admin())
     assert "0.25" in client.get("/markets/").content.decode()
-    address = f"/markets/{made['id']}/"
+    address = f"/markets/{made['id'].removeprefix('mkt-')}/"
     assert "Forecast error by horizon" in client.get(address).content.decode()
     form = {**MARKET, "gpus_per_node": 1, "max_nodes": -1, "changeover_s": 1}
     refused = client.post(address, form)

@@ -70,7 +70,7 @@ def test_a_job_teaches_once_and_later_jobs_draw_by_what_was_learnt(client: Clien
     assert {row.jobs for row in rows.values()} == {2}
     client.force_login(world.user())
     assert "They were learnt from 2 jobs" in client.get(f"/markets/{east.pk}/").content.decode()
-    assert {one["jobs"] for one in client.get(f"/api/markets/{east.pk}/").json()["weights"]} == {2}
+    assert {one["jobs"] for one in client.get(f"/api/markets/mkt-{east.pk}/").json()["weights"]} == {2}
 
 
 def test_what_the_loop_decided_is_learnt_from_after_the_deadline() -> None:

@@ -14,7 +14,7 @@ from scheduler.core.market.types import NodeTerms
 from scheduler.errors import BadParameters
 from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
-from scheduler.models import Attempt, Job
+from scheduler.models import Attempt, Job, Market
 from scheduler.services.markets.kinds import set_kind
 from scheduler.services.nodes.state import drain_node
 from tests.harness import world
@@ -118,7 +118,8 @@ def test_a_spot_node_that_comes_and_goes_is_not_blocked(spot: FakeNode) -> None:
 @pytest.mark.one_database
 def test_an_administrator_says_the_kind_of_a_node(spot: FakeNode) -> None:
     node = making.row(world.fake_node())
-    set_kind(node=node, kind="on_demand", market="east", actor=world.admin(), now=database_now())
+    kind, east = NodeTerms.ON_DEMAND, Market.objects.get(name="east")
+    set_kind(node=node, kind=kind, market=east, actor=world.admin(), now=database_now())
     assert (node.kind, node.market and node.market.name, node.price_per_gpu_hour) == ("on_demand", "east", 1)
 
 

@@ -110,16 +110,16 @@ INPUTS: dict[str, Step] = {
 # The effect: a state, a block by its kind, = for nothing, noted for an event alone, - for a refusal.
 MATRIX = """
 situation             |lose|readmit     |declines|unconfirmed     |changed     |drain   |resume|finish |remove
-ready                 |lost|=           |declines|unconfirmed-stop|changed-gpus|draining|-     |-      |-
-draining              |lost|=           |declines|unconfirmed-stop|changed-gpus|-       |ready |drained|-
-drained               |lost|=           |declines|unconfirmed-stop|changed-gpus|-       |ready |-      |noted
+ready                 |lost|=           |declines|unconfirmed-stop|changed-gpus|draining|=     |-      |-
+draining              |lost|=           |declines|unconfirmed-stop|changed-gpus|=       |ready |drained|-
+drained               |lost|=           |declines|unconfirmed-stop|changed-gpus|=       |ready |-      |noted
 lost                  |-   |ready       |declines|unconfirmed-stop|changed-gpus|noted   |-     |-      |noted
-lost, drained before  |-   |draining    |declines|unconfirmed-stop|changed-gpus|-       |noted |-      |noted
+lost, drained before  |-   |draining    |declines|unconfirmed-stop|changed-gpus|=       |noted |-      |noted
 lost, other GPUs      |-   |changed-gpus|=       |=               |changed-gpus|noted   |-     |-      |noted
 lost, shared GPUs     |-   |shared-gpus |=       |=               |changed-gpus|noted   |-     |-      |noted
 flapping              |lost|=           |declines|unconfirmed-stop|changed-gpus|draining|ready |-      |noted
 flapping, over        |lost|ready       |declines|unconfirmed-stop|changed-gpus|draining|ready |-      |noted
-drained, flapping over|lost|draining    |declines|unconfirmed-stop|changed-gpus|-       |ready |-      |noted
+drained, flapping over|lost|draining    |declines|unconfirmed-stop|changed-gpus|=       |ready |-      |noted
 unconfirmed           |lost|ready       |=       |unconfirmed-stop|changed-gpus|noted   |-     |-      |noted
 changed               |lost|=           |=       |=               |=           |draining|-     |-      |noted
 shared                |lost|=           |=       |=               |changed-gpus|draining|-     |-      |noted
