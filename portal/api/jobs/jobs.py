@@ -26,10 +26,12 @@ from portal.api.jobs.requests import (
     CancelJobsIn,
     ChangeIn,
     JobIn,
+    JobRequestOut,
     JobWaitQuery,
     NoteIn,
     PlanIn,
     ReasonIn,
+    ResolvedQuery,
     with_objects,
 )
 from portal.api.jobs.resources import JobBrief, JobOut
@@ -37,6 +39,7 @@ from portal.api.jobs.tags import names, seen_version, tag_of
 from portal.clock import database_now
 from scheduler.errors import Conflict
 from scheduler.models import Job
+from scheduler.selectors.job_requests import request_of
 from scheduler.selectors.jobs import for_lists, get_job, glance_at, no_jobs, visible_jobs
 from scheduler.selectors.public_states import STATE_CHOICES, shown_state
 from scheduler.selectors.signs import Aspect
@@ -75,7 +78,7 @@ class Jobs(ListModelMixin, Resource):
     lookup_url_kwarg = "job_id"
     filterset_class = JobFilter
     orders = {"submitted_at": "submitted_at", "ended_at": "ended_at", "state_since": "shown_since"}
-    query = {"retrieve": JobWaitQuery}
+    query = {"retrieve": JobWaitQuery, "submission": ResolvedQuery}
     takes = {
         "create": JobIn,
         "partial_update": ChangeIn,
@@ -85,7 +88,7 @@ class Jobs(ListModelMixin, Resource):
         "preempt": NoteIn,
         "front": NoteIn,
     }
-    tells = {"list": JobBrief, "cancel_many": CancelledJobsOut}
+    tells = {"list": JobBrief, "submission": JobRequestOut, "cancel_many": CancelledJobsOut}
 
     def get_queryset(self) -> QuerySet[Job]:
         return visible_jobs(self.request.user)
@@ -147,6 +150,14 @@ class Jobs(ListModelMixin, Resource):
             if is_known:
                 return Response(status=304, headers={"ETag": tag})
         return self._whole(job_id)
+
+    @action(detail=True, url_path="request")
+    def submission(self, request: ApiRequest, job_id: str) -> Response:
+        """The job as it was asked for: a body for `jobs/` that submits it once more.
+
+        What has passed meanwhile, such as a deadline, stays out.
+        """
+        return Response(request_of(get_job(request.user, job_id), self.now, **self.parameters))
 
     def partial_update(self, request: ApiRequest, job_id: str) -> Response:
         """Change a job in place: what is left out stays as it is.

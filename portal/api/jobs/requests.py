@@ -57,6 +57,23 @@ class PlanIn(StrictSerializer):
         return super().to_internal_value(data)
 
 
+class JobRequestOut(JobIn):
+    """A body for `jobs/`; terms that were left out stay out."""
+
+    def get_fields(self) -> dict[str, Any]:
+        fields = super().get_fields()
+        del fields["reading"]
+        for name, field in fields.items():
+            field.required = name in ("model", "training_file")
+        return fields
+
+
+class ResolvedQuery(StrictSerializer):
+    resolved = serializers.BooleanField(
+        default=False, help_text="With all parameters as they were chosen; else those that you fixed."
+    )
+
+
 class ChangeIn(StrictSerializer):
     """Terms that are left out stay as they are."""
 

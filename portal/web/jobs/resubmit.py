@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from datetime import datetime
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -14,53 +13,19 @@ from portal.clock import database_now
 from portal.web.common.param_fields import as_form_values
 from portal.web.common.read_fields import as_fields
 from portal.web.common.term_fields import as_term_values
-from scheduler.core.job_terms import JOB_TERMS, JobTerm, Kind, wants_spot
-from scheduler.models import Job, JobDependency
+from scheduler.models import Job
 from scheduler.selectors.analysis.failures import explained
 from scheduler.selectors.analysis.readings import own_reading
-from scheduler.selectors.dependencies import to_come_after
+from scheduler.selectors.job_requests import request_of
 from scheduler.services.provenance.read_values import ReadValueChoice
 from scheduler.states import DependencyKind
 
 
-def request_of(job: Job) -> dict[str, Any]:
-    """Return the owner's request as POST /api/jobs/ takes it.
-
-    Recommended values are recommended again. What is left out of a request, or has passed, stays out.
-    """
-    values = {name: _own(job, term) for name, term in JOB_TERMS.items()}
-    if job.spot == wants_spot({**values, "spot": None}):
-        values["spot"] = None
-    return {name: value for name, value in values.items() if value not in (None, "", [], {}, _usual(name))}
-
-
-def _own(job: Job, term: JobTerm) -> Any:
-    """The job's own value as a request has it."""
-    if term.kind is Kind.EARLIER:
-        return [_after(one) for one in to_come_after(job)]
-    value = term.of(job)
-    return _if_to_come(value) if term.kind is Kind.MOMENT else term.word(value)
-
-
-def _usual(name: str) -> Any:
-    """The word of a term that is left out."""
-    return JOB_TERMS[name].word(JOB_TERMS[name].default)
-
-
-def _if_to_come(moment: datetime | None) -> datetime | None:
-    """A deadline or a beginning, unless it has passed: that means nothing any more."""
-    return moment if moment and moment > database_now() else None
-
-
-def _after(dependency: JobDependency) -> dict[str, str]:
-    if dependency.on_array_id:
-        return {"array": dependency.on_array_id, "kind": dependency.kind}
-    return {"job": dependency.on_id or "", "kind": dependency.kind}
-
-
 def as_curl(job: Job, *, portal: str) -> str:
     """A command line that submits the same job again."""
-    body = shlex.quote(json.dumps(request_of(job), indent=2, ensure_ascii=False, cls=DjangoJSONEncoder))
+    body = shlex.quote(
+        json.dumps(request_of(job, database_now()), indent=2, ensure_ascii=False, cls=DjangoJSONEncoder)
+    )
     return (
         f"curl {shlex.quote(portal + '/api/jobs/')} \\\n"
         '  -H "Authorization: Bearer $FORETUNE_TOKEN" \\\n'
@@ -77,7 +42,7 @@ def _kind_of_all(after: list[dict[str, str]]) -> str:
 
 def as_form(job: Job) -> dict[str, Any]:
     """The job's own values as the first values of the form of a new one."""
-    values = request_of(job)
+    values = request_of(job, database_now())
     after = values.pop("after", [])
     order = {
         "after": [one.get("job") or one["array"] for one in after],

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from portal.web.jobs.resubmit import request_of
+from portal.clock import database_now
 from scheduler.models import Job
+from scheduler.selectors.job_requests import request_of
 from scheduler.selectors.jobs import events
 from scheduler.services.jobs.request_json import request_json
 from tests.generated_docs import with_terms
@@ -36,7 +37,7 @@ def test_programs_ask_for_it_read_it_and_change_it(like: dict[str, Any]) -> None
     assert api.patch(change, {"cost_center": "Sales"}, format="json").json()["cost_center"] == "Sales"
     job = Job.objects.get(pk=made["id"])
     assert events(job)[1].reason == "Sales pays now."
-    assert request_of(job)["cost_center"] == "Sales"
+    assert request_of(job, database_now())["cost_center"] == "Sales"
     assert request_json({"cost_center": "Sales"}) == {"cost_center": "Sales"}
     refused = api.post("/api/jobs/", {**like, "cost_center": "x" * 21}, format="json").json()
     assert "cost_center" in refused["error"]["fields"]
