@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from knowledge.recommendations.recommendation_json import recommendation_json
 from portal.accounts.requests import ApiRequest
-from portal.api.knowledge.recommendations import RecommendationOut
+from portal.api.knowledge.recommendations import RecommendedOut
 from portal.clock import database_now
 from portal.openai.job_object import hyperparameters
 from portal.openai.job_request import in_words_of_the_contract, job_terms
@@ -35,6 +35,6 @@ class EstimatesView(OpenAIView):
                 "model": model,
                 "training_file": terms["training_file"].pk,
                 "hyperparameters": hyperparameters(model, found.bound, rows),
-                "portal": RecommendationOut(recommendation_json(found)).data,
+                "portal": RecommendedOut(recommendation_json(found)).data,
             }
         )

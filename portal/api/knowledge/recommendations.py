@@ -51,10 +51,9 @@ class ConstantOut(serializers.Serializer[Any]):
     help = serializers.CharField()
 
 
-class RecommendationOut(serializers.Serializer[Any]):
-    plan = serializers.CharField(
-        help_text="Send it to `jobs/` within 24 hours: exactly these parameters, and this promise."
-    )
+class RecommendedOut(serializers.Serializer[Any]):
+    """What is recommended for a job, and what would be promised."""
+
     params = serializers.DictField(child=ChoiceOut())
     constants = serializers.DictField(
         child=ConstantOut(), help_text="Settings that nobody chooses: the same in every training."
@@ -76,6 +75,14 @@ class RecommendationOut(serializers.Serializer[Any]):
     trade = serializers.CharField(help_text="The first option against the second; empty without one.")
     currency = CurrencyField()
     predictor_version = serializers.IntegerField(allow_null=True)
+
+
+class RecommendationOut(RecommendedOut):
+    """A recommendation that is kept."""
+
+    plan = serializers.CharField(
+        help_text="Send it to `jobs/` within 24 hours: exactly these parameters, and this promise."
+    )
 
 
 class PredictorOut(serializers.ModelSerializer[PredictorVersion]):
