@@ -20,6 +20,7 @@ from portal.api.jobs import (
     parts,
     similar,
     start,
+    uploads,
 )
 from portal.api.jobs.changes import offers
 from portal.api.knowledge import catalogue, executions, logs, recommendations
@@ -29,8 +30,6 @@ from portal.api.people import audit, limits, me, service_accounts, teams, users
 from portal.api.reading import intents, read_values, script_imports
 
 urlpatterns = [
-    path("files/", files.FilesApi.as_view()),
-    path("files/<str:file_id>/", files.FileApi.as_view()),
     path("jobs/<str:job_id>/events/", parts.EventsApi.as_view()),
     path("jobs/<str:job_id>/decisions/", decisions.DecisionsApi.as_view()),
     path("jobs/<str:job_id>/start/", start.StartApi.as_view()),
@@ -78,6 +77,7 @@ urlpatterns = [
     *router(
         {
             "arrays": arrays.Arrays,
+            "files": files.Files,
             "jobs": jobs.Jobs,
             "markets": markets.Markets,
             "nodes": nodes.Nodes,
@@ -85,6 +85,7 @@ urlpatterns = [
             "service-accounts": service_accounts.ServiceAccounts,
             "teams": teams.Teams,
             "tokens": me.Tokens,
+            "uploads": uploads.Uploads,
             "users": users.Users,
             "windows": windows.Windows,
         }

@@ -13,6 +13,9 @@ SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,  # uploads are binary; what only answers have is left out of requests
     "ENUM_NAME_OVERRIDES": {
         "RoleEnum": "portal.accounts.models.Role.choices",
+        "UploadStateEnum": [
+            (state, state.capitalize()) for state in ("pending", "completed", "cancelled", "expired")
+        ],
         "SimulationStateEnum": "scheduler.models.simulations.STATES",
         "JobStateEnum": "scheduler.selectors.public_states.STATE_CHOICES",
         "AfterKindEnum": [(kind, kind) for kind in ("succeeded", "ended")],

@@ -71,7 +71,7 @@ def _piece_of(request: HttpRequest, whole: FileResponse, etag: str) -> HttpRespo
     if last is not None and last < begin:
         return whole
     if begin > end:
-        whole.close()
+        whole.file_to_stream.close()  # closing the answer would end the request
         text = ("range_not_satisfiable", f"The file has {size} bytes", "Ask for a range within it.")
         refused = answer(request, 416, text)
         refused["Content-Range"] = f"bytes */{size}"

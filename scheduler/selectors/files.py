@@ -130,15 +130,18 @@ def ever_visible_files(user: User) -> QuerySet[DatasetFile]:
     return _seen(DatasetFile.objects.all(), user)
 
 
+def own_uploads(user: User) -> QuerySet[Upload]:
+    """The user's uploads, newest first; those of the team to which a token is bound."""
+    mine = Upload.objects.filter(owner=user).select_related("file__owner", "file__team")
+    return mine if user.bound_team_id is None else mine.filter(team=user.bound_team_id)
+
+
 def get_upload(user: User, upload_id: str) -> Upload:
     """An upload of the user's own, with its parts and its file.
 
     Raises NotFound.
     """
-    mine = Upload.objects.filter(owner=user).select_related("file").prefetch_related("parts")
-    if user.bound_team_id is not None:
-        mine = mine.filter(team=user.bound_team_id)
-    found = mine.filter(pk=upload_id).first()
+    found = own_uploads(user).prefetch_related("parts").filter(pk=upload_id).first()
     if found is None:
         raise NotFound(f"There is no upload {upload_id}.")
     found.owner = user  # with what its token leaves it
@@ -146,5 +149,9 @@ def get_upload(user: User, upload_id: str) -> Upload:
 
 
 def file_with_content(user: User, sha256: str) -> DatasetFile | None:
-    """The newest file with this content that is the user's own or of a team of theirs."""
-    return _own(DatasetFile.present.filter(sha256=sha256), user).order_by("-pk").first()
+    """The newest file with this content that is the user's own or of a team of theirs.
+
+    One that goes at a set time is none: who sends a file without one expects it to stay.
+    """
+    lasting = DatasetFile.present.filter(sha256=sha256, expires_at__isnull=True)
+    return _own(lasting, user).select_related("owner", "team").order_by("-pk").first()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,11 @@ from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
+from portal.accounts.models import Membership, Team, User
+from portal.clock import database_now
 from scheduler.models import DatasetFile
 from tests.harness import world
+from tests.portal.conftest import Program, token_client
 
 ROW = b'{"prompt": "1 + 1?", "completion": "2"}'
 CHAT = b'{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]}'
@@ -153,3 +158,95 @@ def test_fields_that_are_not_used_are_named(api: APIClient) -> None:
     row = b'{"instruction": "add", "input": "1 + 1", "output": "2", "id": 7, "source": "mine"}'
     assert upload(api, row).json()["unused_fields"] == ["id", "source"]
     assert upload(api, ROW).json()["unused_fields"] == []
+
+
+def known(api: APIClient, content: bytes, body: bytes = b"", **headers: str) -> Any:
+    """Ask by the digest of the content, with a body that would be refused if it was read."""
+    digest = hashlib.sha256(content).hexdigest()
+    return api.post(
+        "/api/files/", body, content_type="multipart/form-data", headers={"Content-SHA256": digest, **headers}
+    )
+
+
+def test_a_file_that_one_has_is_found_by_its_digest_and_not_read(
+    api: Program, stranger: Program, person: User
+) -> None:
+    assert known(api, ROW).status_code == 400, "there is none yet: send it"
+    first = upload(api, ROW).json()
+    stored = stored_files()
+    for body in (b"", b"--x\r\nnonsense"):
+        again = known(api, ROW, body)
+        assert (again.status_code, again.json()) == (200, first)
+    assert known(api, ROW, **{"Idempotency-Key": "k1"}).status_code == 200
+    assert known(stranger, ROW).status_code == 400, "nobody gets by a digest what is another's"
+    assert stranger.get(f"/api/files/?sha256={first['sha256']}").json()["total"] == 0
+    assert known(token_client(world.admin()), ROW).status_code == 400, "nor does an administrator"
+    theirs = upload(stranger, ROW).json()
+    assert (theirs["id"] != first["id"], theirs["owner"]["name"]) == (True, "eve")
+    assert (DatasetFile.objects.count(), stored_files()) == (2, stored)
+    team = Team.objects.create(name="Linguists")
+    Membership.objects.create(team=team, user=person)
+    bound = token_client(person, team=team)
+    assert known(bound, ROW).status_code == 400, "a token of a team reaches that team's alone"
+    DatasetFile.objects.filter(pk=theirs["id"]).update(team=team)
+    assert known(bound, ROW).json()["id"] == theirs["id"]
+    DatasetFile.objects.filter(pk=first["id"]).update(expires_at=database_now() + timedelta(hours=1))
+    assert known(api, ROW).json()["id"] == theirs["id"], "not one that goes soon"
+    DatasetFile.objects.filter(pk=theirs["id"]).update(deleted_at=database_now())
+    assert known(api, ROW).status_code == 400
+
+
+def test_what_arrives_has_the_digest_that_was_said(api: Program) -> None:
+    for digest, status in (("A" * 64, 400), ("12", 400), (hashlib.sha256(ROW).hexdigest().upper(), 201)):
+        file = SimpleUploadedFile("data.jsonl", ROW)
+        answer = api.post(
+            "/api/files/", {"file": file}, format="multipart", headers={"Content-SHA256": digest}
+        )
+        assert answer.status_code == status, answer.content
+        if status == 400:
+            assert list(answer.json()["error"]["fields"]) == ["Content-SHA256"]
+    assert answer["Location"] == f"/api/files/{answer.json()['id']}/"
+
+
+def test_files_are_found_by_name_text_and_digest_and_ordered(api: Program) -> None:
+    made = {
+        name: upload(api, world.training_lines(n), name).json()
+        for n, name in enumerate(("b.jsonl", "a.jsonl"), 1)
+    }
+
+    def names(query: str) -> list[str]:
+        answer = api.get(f"/api/files/?{query}")
+        assert answer.status_code == 200, answer.content
+        return [file["filename"] for file in answer.json()["data"]]
+
+    assert names("order=name") == names("order=-bytes") == ["a.jsonl", "b.jsonl"]
+    assert names("name=a.jsonl") == names(f"sha256={made['a.jsonl']['sha256']}") == ["a.jsonl"]
+    assert names("text=JSONL&order=created_at") == ["b.jsonl", "a.jsonl"]
+    assert names("name=jsonl") == []
+    page = api.get("/api/files/?order=name&limit=1").json()
+    assert names(f"order=name&after={page['next']}") == ["b.jsonl"]
+    refused = api.get("/api/files/?sha256=&colour=red")
+    assert set(refused.json()["error"]["fields"]) == {"sha256", "colour"}
+
+
+def test_content_comes_whole_or_in_part_for_owner_and_team(
+    api: Program, stranger: Program, person: User
+) -> None:
+    file = upload(api, ROW).json()
+    address = f"/api/files/{file['id']}/content/"
+    whole = api.get(address, headers={"Accept": "text/csv"})
+    assert (b"".join(whole), whole["ETag"]) == (ROW, f'"{file["sha256"]}"')
+    part = api.get(address, headers={"Range": "bytes=3-9"})
+    assert (part.status_code, b"".join(part)) == (206, ROW[3:10])
+    assert api.get(address, headers={"Range": "bytes=999-"}).status_code == 416
+    assert api.get(address, headers={"If-None-Match": whole["ETag"]}).status_code == 304
+    assert stranger.get(address).status_code == 404
+    team = Team.objects.create(name="Linguists")
+    for member in (person, User.objects.get(username="eve")):
+        Membership.objects.create(team=team, user=member)
+    DatasetFile.objects.update(team=team)
+    assert b"".join(stranger.get(address)) == ROW
+    (path,) = [path for path in stored_files() if path.name == file["sha256"]]
+    path.unlink()
+    lost = api.get(address)
+    assert (lost.status_code, lost.json()["error"]["code"]) == (404, "not_found")
