@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.http import parse_etags
@@ -71,7 +72,7 @@ def _piece_of(request: HttpRequest, whole: FileResponse, etag: str) -> HttpRespo
     if last is not None and last < begin:
         return whole
     if begin > end:
-        whole.file_to_stream.close()  # closing the answer would end the request
+        cast(BinaryIO, whole.file_to_stream).close()  # closing the answer would end the request
         text = ("range_not_satisfiable", f"The file has {size} bytes", "Ask for a range within it.")
         refused = answer(request, 416, text)
         refused["Content-Range"] = f"bytes */{size}"

@@ -23,8 +23,9 @@ class Files:
     def upload(self, source: str | Path | BinaryIO, *, filename: str = "") -> File:
         """Bring a file to the portal.
 
-        One that it holds already is not sent again, and a large one goes in parts. `source` is a path or an
-        open binary file that can seek.
+        One that you or your teams have there is not sent again. A large one goes in parts; if that was cut
+        off, it goes on for a day with those that are missing. `source` is a path or an open binary file that
+        can seek.
         """
         if isinstance(source, (str, Path)):
             with Path(source).open("rb") as opened:
@@ -33,36 +34,50 @@ class Files:
 
     def _upload(self, opened: BinaryIO, filename: str) -> File:
         sha256 = _http.call(digest_of, opened)
-        with contextlib.suppress(BadRequest):
-            for held in self.list(sha256=sha256, limit=1):
-                return held
+        digest = {"Content-SHA256": sha256}
+        with contextlib.suppress(BadRequest):  # the portal has none with this content: no file was sent
+            return File.parse(self._transport.json("POST", "files/", headers=digest, harmless=True))
         if size_of(opened) > PART_BYTES:
-            with contextlib.suppress(NotFound):  # a portal that takes files whole only
-                return self._upload_in_parts(opened, filename)
+            return self._upload_in_parts(opened, filename, sha256)
         opened.seek(0)
-        answer = self._transport.json(
-            "POST", "files/", files={"file": (filename, opened)}, key=_http.new_key()
-        )
-        return File.parse(answer)
+        sent, key = {"file": (filename, opened)}, _http.new_key()
+        return File.parse(self._transport.json("POST", "files/", files=sent, headers=digest, key=key))
 
-    def _upload_in_parts(self, opened: BinaryIO, filename: str) -> File:
-        described = {
-            "filename": filename,
-            "bytes": size_of(opened),
-            "purpose": "fine-tune",
-            "mime_type": "application/jsonl",
-        }
-        upload = self._transport.json("POST", "/v1/uploads", json=described, key=_http.new_key())
-        address, parts = f"/v1/uploads/{upload['id']}", []
-        for start in range(0, size_of(opened), PART_BYTES):
-            part = _http.call(part_of, opened, start)
-            files = {"data": (filename, io.BytesIO(part))}
-            made = self._transport.json("POST", f"{address}/parts", files=files, key=_http.new_key())
-            parts.append(made["id"])
-        done = self._transport.json(
-            "POST", f"{address}/complete", json={"part_ids": parts}, harmless=True
+    def _upload_in_parts(self, opened: BinaryIO, filename: str, sha256: str) -> File:
+        """Go on with an upload of the same content that was cut off, else begin one."""
+        described = {"filename": filename, "bytes": size_of(opened), "sha256": sha256}
+        upload = self._begun(filename, sha256) or self._transport.json(
+            "POST", "uploads/", json=described, key=_http.new_key()
         )
-        return self.get(done["file"]["id"])
+        held: dict[str, list[str]] = {}
+        for part in upload["parts"]:
+            held.setdefault(part["sha256"], []).append(part["id"])
+        parts = []
+        for start in range(0, size_of(opened), PART_BYTES):
+            data = io.BytesIO(_http.call(part_of, opened, start))
+            digest = _http.call(digest_of, data)
+            if held.get(digest):
+                parts.append(held[digest].pop())
+                continue
+            sent = self._transport.json(
+                "POST",
+                f"uploads/{upload['id']}/parts/",
+                files={"data": (filename, data)},
+                headers={"Content-SHA256": digest},
+                key=_http.new_key(),
+            )
+            parts.append(sent["id"])
+        done = self._transport.json(
+            "POST", f"uploads/{upload['id']}/complete/", json={"part_ids": parts}, harmless=True
+        )
+        return File.parse(done["file"])
+
+    def _begun(self, filename: str, sha256: str) -> Any:
+        """An upload of this file that is under way, with its parts."""
+        for row in self._transport.pages("uploads/", {"sha256": sha256, "state": "pending"}):
+            if row["filename"] == filename:
+                return self._transport.json("GET", f"uploads/{row['id']}/")
+        return None
 
     def list(self, **filters: Any) -> Iterator[File]:
         """Your files and your teams', newest first."""

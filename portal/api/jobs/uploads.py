@@ -67,7 +67,9 @@ class UploadIn(StrictSerializer):
 
 
 class PartIn(serializers.Serializer[Any]):
-    data = serializers.FileField(help_text="At most 64 MB (67,108,864 bytes) of the file.")
+    data = serializers.FileField(  # type: ignore[assignment]  # DRF's own property of that name
+        help_text="At most 64 MB (67,108,864 bytes) of the file."
+    )
 
 
 class CompleteIn(StrictSerializer):
