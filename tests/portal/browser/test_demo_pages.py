@@ -28,7 +28,7 @@ FOREIGN = {"api-docs", "all-tables"}
 CHARTS = {"queue": 1, "analytics": 7, "predictions": 5}
 
 
-def demo(jobs: int = 16) -> None:
+def demo(jobs: int = 30) -> None:
     """Jobs in every state that has a page of its own, predictors, and an alarm."""
     build(seed=2, jobs=jobs, password="x", train=False, now=timezone.now())
     now = timezone.now()
