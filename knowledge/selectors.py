@@ -165,9 +165,14 @@ def _own_runs(**filters: int) -> QuerySet[Execution]:
     return rows.order_by("-pk")[:RECENT_RUNS]
 
 
+def executions_of_logs() -> QuerySet[Execution]:
+    """The executions that logs of runs elsewhere left."""
+    return Execution.objects.filter(source=FROM_LOG)
+
+
 def execution_of_log(execution: int) -> Execution | None:
-    """The execution that the log of a run elsewhere left, or None."""
-    return Execution.objects.filter(pk=execution, source=FROM_LOG).first()
+    """One of them, or None."""
+    return executions_of_logs().filter(pk=execution).first()
 
 
 def latest_predictor() -> PredictorVersion | None:

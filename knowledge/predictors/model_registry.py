@@ -74,14 +74,14 @@ def _activate(version: PredictorVersion) -> None:
 def promote_version(*, number: int, actor: User, now: datetime) -> PredictorVersion:
     """Make a version the active one, whatever its measured errors.
 
-    The administrator decides. Raises NoSuchPredictor, or CannotPromote where its file is gone or it
-    is active already.
+    The administrator decides; one that is active already stays. Raises NoSuchPredictor, or CannotPromote
+    where its file is gone.
     """
     version = PredictorVersion.objects.select_for_update().filter(number=number).first()
     if version is None:
         raise NoSuchPredictor(f"There is no predictor {number}.")
     if version.active:
-        raise CannotPromote(f"Predictor {number} is already active.")
+        return version
     _require_usable(version)
     promote(version, now=now, by=actor)
     audit(action="predictor promoted", actor=actor, target=f"predictor {number}", now=now)

@@ -23,7 +23,7 @@ from portal.api.jobs import (
     uploads,
 )
 from portal.api.jobs.changes import offers
-from portal.api.knowledge import catalogue, executions, logs, recommendations
+from portal.api.knowledge import catalogue, executions, logs, predictors, recommendations
 from portal.api.markets import markets, plans
 from portal.api.nodes import calibrations, nodes, windows
 from portal.api.people import audit, limits, me, service_accounts, teams, users
@@ -55,34 +55,30 @@ urlpatterns = [
     path("models/<path:name>/", catalogue.ModelApi.as_view()),
     path("gpus/", catalogue.GpusApi.as_view()),
     path("gpus/<path:name>/", catalogue.GpuApi.as_view()),
-    path("executions/", executions.ExecutionsApi.as_view()),
     path("executions/import/", executions.ImportApi.as_view()),
-    path("executions/<int:execution_id>/confirm/", logs.ConfirmApi.as_view()),
     path("logs/", logs.LogElsewhereApi.as_view()),
     path("executions.csv", executions.ExecutionsCsvApi.as_view()),
-    path("predictors/", recommendations.PredictorsApi.as_view()),
-    path("predictors/roll-back/", recommendations.RollBackApi.as_view()),
-    path("predictors/<int:number>/promote/", recommendations.PromoteApi.as_view()),
     path("policy/", policy.PolicyApi.as_view()),
     path("policy/shadow/", shadow.ShadowApi.as_view()),
     path("failures/", failure_causes.FailuresApi.as_view()),
     path("spending/", spending.SpendingApi.as_view()),
     path("storage/", storage.StorageApi.as_view()),
-    path("simulations/", simulations.SimulationsApi.as_view()),
-    path("simulations/<str:simulation_id>/", simulations.SimulationApi.as_view()),
     path("limits/", limits.DefaultLimitsApi.as_view()),
-    path("audit/", audit.AuditApi.as_view()),
     path("me/", me.MeApi.as_view()),
     path("version/", version.VersionApi.as_view()),
     *router(
         {
             "arrays": arrays.Arrays,
+            "audit": audit.Audit,
+            "executions": executions.Executions,
             "files": files.Files,
             "jobs": jobs.Jobs,
             "markets": markets.Markets,
             "nodes": nodes.Nodes,
             "nodes/<str:node_id>/calibrations": calibrations.Calibrations,
+            "predictors": predictors.Predictors,
             "service-accounts": service_accounts.ServiceAccounts,
+            "simulations": simulations.Simulations,
             "teams": teams.Teams,
             "tokens": me.Tokens,
             "uploads": uploads.Uploads,

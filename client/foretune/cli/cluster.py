@@ -144,8 +144,8 @@ def gpus_command(session: Session, text: str | None) -> None:
     from .._tables import size
 
     shown: Columns = {
-        "gpu": lambda row: str(row.get("name") or row.get("id")),
-        ">memory": lambda row: size(row["memory_bytes"]) if row.get("memory_bytes") else "",
+        "gpu": lambda row: row["name"],
+        ">memory": lambda row: size(row["memory_gib"] * 2**30),
     }
     _list(session, "gpus", shown, none="No such GPUs.", text=text)
 

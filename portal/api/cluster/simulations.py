@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.response import Response
 
-from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import (
     ChoiceField,
     CurrencyField,
@@ -19,12 +18,10 @@ from portal.api.common.fields import (
     WholeNumber,
     ZonedDateTime,
 )
-from portal.api.common.idempotent import KEY, create
-from portal.api.common.pages import PageQuery, page, page_of
-from portal.api.common.views import AdminApi
-from portal.clock import database_now
+from portal.api.common.refs import UserRef
+from portal.api.common.viewsets import AdminResource
 from scheduler.models import Simulation
-from scheduler.selectors.simulations import all_simulations, get_simulation
+from scheduler.selectors.simulations import all_simulations
 from scheduler.services.simulations.request import (
     MAX_ERROR,
     MAX_POLICIES,
@@ -62,12 +59,13 @@ class SimulationIn(StrictSerializer):
 
 
 class SimulationBrief(serializers.ModelSerializer[Simulation]):
-    requested_by = serializers.CharField(allow_null=True)
+    actor = UserRef(source="requested_by", allow_null=True, help_text="Who asked for it.")
+    created_at = serializers.DateTimeField(source="requested_at")
 
     class Meta:
         model = Simulation
         fields = [
-            *("id", "state", "message", "progress", "requested_by", "requested_at", "ended_at"),
+            *("id", "state", "message", "progress", "actor", "created_at", "ended_at"),
             *("since", "until", "cluster", "as_it_was", "policies", "knowledge", "error", "seed"),
         ]
         extra_kwargs = {
@@ -111,37 +109,25 @@ class SimulationOut(SimulationBrief):
         fields = [*SimulationBrief.Meta.fields, "reproduction", "results", "left_out", "refusals", "currency"]
 
 
-SimulationPage = page_of(SimulationBrief)
+class Simulations(ListModelMixin, RetrieveModelMixin, AdminResource):
+    """Policies compared on jobs that ran here."""
 
+    noun, is_named = "simulation", False
+    about = {
+        "list": "All simulations, newest first, without their figures.",
+        "retrieve": "One simulation with its figures so far.",
+    }
+    serializer_class = SimulationOut
+    queryset = all_simulations()
+    lookup_url_kwarg = "simulation_id"
+    takes = {"create": SimulationIn}
+    tells = {"list": SimulationBrief}
+    orders = {"created_at": "requested_at", "ended_at": "ended_at"}
 
-class SimulationsApi(AdminApi):
-    query = {"get": PageQuery}
-
-    @extend_schema(
-        operation_id="simulations_create", parameters=[KEY], request=SimulationIn,
-        responses={201: SimulationOut},
-    )  # fmt: skip
-    def post(self, request: ApiRequest) -> Response:
+    def create(self, request: Any) -> Response:
         """Compare policies on jobs that ran here.
 
         A worker runs the simulation; the result is not ready at once.
         """
-        data = SimulationIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        question = SimulationRequest(**data.validated_data)
-        ask = partial(request_simulation, question=question, actor=request.user, now=database_now())
-        made, _ = create(request, make=lambda creation: ask(creation=creation), load=get_simulation)
-        return Response(SimulationOut(made).data, status=201)
-
-    @extend_schema(operation_id="simulations_list", responses=SimulationPage)
-    def get(self, request: ApiRequest) -> Response:
-        """All simulations, newest first, without their figures."""
-        query = self.parameters
-        return Response(page(all_simulations(), SimulationBrief().to_representation, **query))
-
-
-class SimulationApi(AdminApi):
-    @extend_schema(operation_id="simulations_retrieve", responses=SimulationOut)
-    def get(self, request: ApiRequest, simulation_id: str) -> Response:
-        """One simulation with its figures so far."""
-        return Response(SimulationOut(get_simulation(simulation_id)).data)
+        ask = partial(request_simulation, question=SimulationRequest(**self.body()), **self.by)
+        return self.made_by(lambda creation: ask(creation=creation))

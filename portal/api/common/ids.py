@@ -12,7 +12,7 @@ from django.db.models import BigIntegerField, Model, QuerySet
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from knowledge.models import Execution
+from knowledge.models import Execution, PredictorVersion
 from portal.accounts import public_ids
 from portal.accounts.models import ApiToken, AuditEntry, Team, User
 from scheduler.errors import NotFound
@@ -28,6 +28,7 @@ PREFIXES: dict[type[Model], str] = {
     MaintenanceWindow: "win-",
     Market: "mkt-",
     MarketSample: "sample-",
+    PredictorVersion: "pred-",
 }
 LONGEST_NAME = 200
 Row = TypeVar("Row", bound=Model)

@@ -27,6 +27,7 @@ from portal.api.common.ids import name_field, row_of
 from portal.api.common.pages import CursorPages, ordered, read_query
 from portal.api.common.views import StrictView
 from portal.clock import database_now
+from scheduler.services.idempotency import Creation
 
 Row = TypeVar("Row", bound=Model)
 
@@ -114,7 +115,13 @@ class Resource(StrictView, GenericViewSet[Any]):
 
         load: finds the row by its key; the rows of the list unless given.
         """
-        row, new = create(self.request, make=in_one_transaction(make), load=load or self.row_of_key)
+        return self.made_by(in_one_transaction(make), load)
+
+    def made_by(
+        self, make: Callable[[Creation], Model], load: Callable[[Any], Model] | None = None
+    ) -> Response:
+        """The same for services that note the key in a transaction of their own."""
+        row, new = create(self.request, make=make, load=load or self.row_of_key)
         return self._created(self.shown(self.row_of_key(row.pk) if load is None else row), new)
 
     def made_with_secret(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -18,12 +19,14 @@ from knowledge.core.domain.catalogue import GIB, GpuModel, Model
 from knowledge.models import CatalogEntry
 from knowledge.selectors import catalog_entry
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import ChoiceField, Number, StrictSerializer, StrictText
+from portal.api.common.fields import ChoiceField, Number, SearchText, StrictSerializer, StrictText
 from portal.api.common.idempotent import KEY, create, in_one_transaction
 from portal.api.common.pages import list_of
 from portal.api.common.views import AdminApi, AdminWritesApi
 from portal.clock import database_now
 from scheduler.services.deletions import delete_catalogue_entry
+
+Row = TypeVar("Row")
 
 
 class ModelOut(serializers.Serializer[Model]):
@@ -78,11 +81,23 @@ class GpuIn(StrictSerializer):
     )
 
 
+class TextQuery(StrictSerializer):
+    text = SearchText(max_length=200, required=False, help_text="A part of the name, in any case.")
+
+
+def _named(text: str, rows: Iterable[Row], name: Callable[[Row], str]) -> list[Row]:
+    return [row for row in rows if text.casefold() in name(row).casefold()]
+
+
 class ModelsApi(AdminWritesApi):
+    query = {"get": TextQuery}
+
     @extend_schema(operation_id="models_list", responses=list_of(ModelOut))
     def get(self, request: ApiRequest) -> Response:
         """Base models whose shape the portal knows; added ones come first."""
-        return Response({"data": [ModelOut(model).data for model in portal_catalogue().every_model]})
+        text = self.parameters.get("text", "")
+        models = _named(text, portal_catalogue().every_model, lambda model: model.model_name)
+        return Response({"data": [ModelOut(model).data for model in models]})
 
     @extend_schema(operation_id="models_create", parameters=[KEY], request=ModelIn, responses={201: ModelOut})
     def post(self, request: ApiRequest) -> Response:
@@ -99,10 +114,14 @@ class ModelsApi(AdminWritesApi):
 
 
 class GpusApi(AdminWritesApi):
+    query = {"get": TextQuery}
+
     @extend_schema(operation_id="gpus_list", responses=list_of(GpuSheet))
     def get(self, request: ApiRequest) -> Response:
         """GPUs whose data sheet the portal knows; added ones come first."""
-        return Response({"data": [GpuSheet(gpu).data for gpu in portal_catalogue().every_gpu]})
+        text = self.parameters.get("text", "")
+        gpus = _named(text, portal_catalogue().every_gpu, lambda gpu: gpu.gpu_model)
+        return Response({"data": [GpuSheet(gpu).data for gpu in gpus]})
 
     @extend_schema(operation_id="gpus_create", parameters=[KEY], request=GpuIn, responses={201: GpuSheet})
     def post(self, request: ApiRequest) -> Response:

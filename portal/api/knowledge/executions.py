@@ -8,22 +8,29 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, cast
 
+from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
+from django_filters.rest_framework import FilterSet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
 
 from knowledge.core.data.sources import generic
 from knowledge.core.data.sources.registry import SOURCES
 from knowledge.importing.service import ImportReport
-from knowledge.models import CONFIG_SETTINGS, Execution
-from knowledge.selectors import exported
+from knowledge.models import CONFIG_SETTINGS, Execution, Status
+from knowledge.selectors import executions_of_logs, exported
+from knowledge.services import confirm_log
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import ChoiceField, StrictSerializer
-from portal.api.common.pages import PageQuery, page, page_of
-from portal.api.common.views import AdminApi, AnyAccept, StrictView
+from portal.api.common.filters import TextFilter, WordFilter
+from portal.api.common.ids import IdField
+from portal.api.common.views import AdminApi, AnyAccept
+from portal.api.common.viewsets import AdminWrites
 from portal.api.jobs.files import uploaded
 from portal.clock import database_now
 from portal.limits.bodies import HISTORIES, takes_files
@@ -32,6 +39,7 @@ from scheduler.services.history import import_upload
 
 
 class ExecutionOut(serializers.ModelSerializer[Execution]):
+    id = IdField(Execution)
     model_name = serializers.SerializerMethodField()
 
     class Meta:
@@ -62,17 +70,35 @@ class ExportQuery(StrictSerializer):
     own = serializers.BooleanField(default=False, help_text="Only executions measured in this portal.")
 
 
-ExecutionPage = page_of(ExecutionOut)
+class ExecutionFilter(FilterSet):
+    model = TextFilter(field_name="model_name", max_length=300, help_text="The whole name of the base model.")
+    gpu_model = TextFilter(max_length=100, help_text="The whole name, as nodes have it.")
+    status = WordFilter(Status.values)
+    source = TextFilter(max_length=60, help_text="`own`, or where it was imported from.")
 
 
-class ExecutionsApi(StrictView):
-    query = {"get": PageQuery}
+class Executions(ListModelMixin, RetrieveModelMixin, AdminWrites):
+    """What runs took, here and elsewhere: what predictions are learnt from."""
 
-    @extend_schema(operation_id="executions_list", responses=ExecutionPage)
-    def get(self, request: ApiRequest) -> Response:
-        """Executions of your jobs, your teams' jobs and imported ones, newest first."""
-        query = self.parameters
-        return Response(page(visible_executions(request.user), ExecutionOut().to_representation, **query))
+    noun, is_named = "execution", False
+    about = {
+        "list": "Executions of your jobs, your teams' jobs and imported ones, newest first.",
+        "retrieve": "One execution.",
+    }
+    serializer_class = ExecutionOut
+    queryset = Execution.objects.none()
+    lookup_url_kwarg = "execution_id"
+    filterset_class = ExecutionFilter
+    orders = {"created_at": "created_at", "tokens_per_second": "tokens_per_second"}
+
+    def get_queryset(self) -> QuerySet[Execution]:
+        return visible_executions(self.request.user)
+
+    @action(detail=True, methods=["post"])
+    def confirm(self, request: Any, execution_id: str) -> Response:
+        """Learn from a kept log: its configuration is right (administrators)."""
+        execution = self.row_named(executions_of_logs(), execution_id, "execution from a log")
+        return self.tell(confirm_log(execution=execution, **self.by))
 
 
 class ImportQuery(StrictSerializer):

@@ -15,18 +15,16 @@ from knowledge.core.domain.types import Config
 from knowledge.log_formats.kept import read_with_formats
 from knowledge.models import Execution
 from knowledge.reading.logs.elsewhere import LogElsewhere, UnreadableLog, text_of
-from knowledge.selectors import execution_of_log
-from knowledge.services import confirm_log, record_log
+from knowledge.services import record_log
 from portal.accounts.models import User
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import Name, WrittenNumber
-from portal.api.common.views import AdminApi, StrictView
+from portal.api.common.ids import public_id
+from portal.api.common.views import StrictView
 from portal.api.jobs.failures import AnswerOut
-from portal.api.knowledge.executions import ExecutionOut
 from portal.clock import database_now
 from portal.limits.bodies import LOGS, takes_files
 from scheduler import hints
-from scheduler.errors import NotFound
 from trainer.recipes import PARAMS
 
 RUN = ("model", "tuning", "gpu_model", "number_gpus", "tokens_per_sample", "per_device_batch_size")
@@ -68,7 +66,7 @@ class LogReadOut(serializers.Serializer[Any]):
     tokens_per_s = serializers.FloatField(allow_null=True, help_text="As the log says.")
     answers = serializers.DictField(child=AnswerOut(), help_text="By question.")
     note = serializers.CharField(allow_blank=True, help_text="On a language model that is asked for help.")
-    execution = serializers.IntegerField(
+    execution = serializers.CharField(
         allow_null=True, help_text="Id of the execution that keeps its speed, unlearnt until it is confirmed."
     )
 
@@ -96,7 +94,7 @@ class LogElsewhereApi(StrictView):
         if note:
             hints.read_scripts()
         config = data.config
-        execution = _kept(found, config, request.user).pk if config else None
+        execution = public_id(Execution, _kept(found, config, request.user).pk) if config else None
         content = {"steps_per_s": found.steps_per_s, "tokens_per_s": found.tokens_per_s, "answers": answers}
         return Response({**content, "note": note, "execution": execution})
 
@@ -109,13 +107,3 @@ def _kept(found: LogElsewhere, config: Config, keeper: User) -> Execution:
         return record_log(config=config, tokens_per_second=rate, keeper=keeper, now=database_now())
     except BadCell as wrong:
         raise ValidationError({wrong.column: [str(wrong)]}) from wrong
-
-
-class ConfirmApi(AdminApi):
-    @extend_schema(operation_id="executions_confirm", request=None, responses=ExecutionOut)
-    def post(self, request: ApiRequest, execution_id: int) -> Response:
-        """Learn from a kept log: its configuration is right (administrators)."""
-        row = execution_of_log(execution_id)
-        if row is None:
-            raise NotFound("There is no such execution from a log.")
-        return Response(ExecutionOut(confirm_log(execution=row, actor=request.user, now=database_now())).data)

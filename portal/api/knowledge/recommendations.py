@@ -1,4 +1,4 @@
-"""Recommendations and predictor versions."""
+"""Recommendations, and whether a configuration fits."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from knowledge.models import PredictorVersion
-from knowledge.predictors.model_registry import promote_version, roll_back
 from knowledge.recommendations.recommendation_json import changes_json, recommendation_json, step_s
-from knowledge.selectors import predictor_versions
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import ChoiceField, CurrencyField, StrictSerializer, StrictText, WholeNumber
-from portal.api.common.pages import list_of
-from portal.api.common.views import AdminApi, StrictView
+from portal.api.common.fields import ChoiceField, CurrencyField, StrictSerializer, StrictText
+from portal.api.common.views import StrictView
 from portal.api.jobs.requests import JobIn, with_objects
 from portal.api.jobs.resources import ChoiceOut, PromiseOut
 from portal.api.jobs.terms import Params
@@ -85,12 +81,6 @@ class RecommendationOut(RecommendedOut):
     )
 
 
-class PredictorOut(serializers.ModelSerializer[PredictorVersion]):
-    class Meta:
-        model = PredictorVersion
-        fields = ["number", "active", "rows", "metrics", "reason", "created_at", "promoted_at"]
-
-
 class RecommendationsApi(StrictView):
     @extend_schema(operation_id="recommendations_create", request=JobIn, responses=RecommendationOut)
     def post(self, request: ApiRequest) -> Response:
@@ -141,36 +131,3 @@ class CheckApi(StrictView):
             "option": {**found.option.as_json(), "step_s": step_s(found.option)} if found.option else None,
         }
         return Response(CheckOut(content).data)
-
-
-class RollBackIn(StrictSerializer):
-    seen = WholeNumber(
-        min_value=1,
-        required=False,
-        help_text="The active version you saw; if it has changed since, the answer is 409.",
-    )
-
-
-class PredictorsApi(StrictView):
-    @extend_schema(operation_id="predictors_list", responses=list_of(PredictorOut))
-    def get(self, request: ApiRequest) -> Response:
-        """Trained predictors, newest first, and why each was promoted or not."""
-        return Response({"data": PredictorOut(predictor_versions()[:100], many=True).data})
-
-
-class PromoteApi(AdminApi):
-    @extend_schema(operation_id="predictors_promote", request=None, responses=PredictorOut)
-    def post(self, request: ApiRequest, number: int) -> Response:
-        """Let a version answer from now on, whatever its measured errors (administrators)."""
-        version = promote_version(number=number, actor=request.user, now=database_now())
-        return Response(PredictorOut(version).data)
-
-
-class RollBackApi(AdminApi):
-    @extend_schema(operation_id="predictors_roll_back", request=RollBackIn, responses=PredictorOut)
-    def post(self, request: ApiRequest) -> Response:
-        """Undo the last promotion; doing it again goes further back (administrators)."""
-        data = RollBackIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        version = roll_back(actor=request.user, now=database_now(), **data.validated_data)
-        return Response(PredictorOut(version).data)

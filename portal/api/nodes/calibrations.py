@@ -18,7 +18,6 @@ from rest_framework.response import Response
 
 from knowledge.models import Execution
 from portal.api.common.fields import Number, StrictSerializer, StrictText, WholeNumber
-from portal.api.common.idempotent import create, created
 from portal.api.common.refs import UserRef
 from portal.api.common.viewsets import AdminResource
 from scheduler.models import Calibration, Node
@@ -127,11 +126,7 @@ class Calibrations(ListModelMixin, RetrieveModelMixin, AdminResource):
         """
         wanted = CalibrationRequest(**self.body())
         ask = partial(request_calibration, node=self.node, wanted=wanted, **self.by)
-        made, new = create(
-            request, make=lambda creation: ask(creation=creation), load=lambda key: self.row_of_key(key)
-        )
-        path = f"{request.path}{made.pk}/"
-        return created(self.shown(self.row_of_key(made.pk)), path=path, made=new)
+        return self.made_by(lambda creation: ask(creation=creation))
 
     @action(detail=True, methods=["post"])
     def cancel(self, request: Any, node_id: str, calibration_id: str) -> Response:

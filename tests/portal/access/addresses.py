@@ -26,12 +26,12 @@ GAPS: dict[str, str] = {
     "member_id": "{member}", "node_id": "{node}", "calibration_id": "{calibration}", "claim_id": "{claim}",
     "window_id": "{window}", "market_id": "{market}", "tree_id": "{tree}", "question_id": "{question}",
     "execution_id": "{execution}",
-    "simulation_id": "{simulation}", "number": "{predictor}", "path": "{output}",
+    "simulation_id": "{simulation}", "predictor_id": "{predictor}", "path": "{output}",
 }  # fmt: skip
 # In addresses of the API numbers come after what names their kind.
 PREFIXED = {
     "window_id": "win", "team_id": "team", "user_id": "user", "account_id": "user", "token_id": "tok",
-    "market_id": "mkt",
+    "market_id": "mkt", "execution_id": "exec", "predictor_id": "pred",
 }  # fmt: skip
 WORDS: dict[tuple[str, str], Iterable[str]] = {
     ("jobs/", "verb"): (*job.VERBS, *job.FORMS), ("jobs/", "tab"): TABS, ("jobs/", "chart"): STEP_CHARTS,

@@ -249,7 +249,7 @@ def places(first: Side, admin: User) -> dict[str, str]:
         "market": str(market.pk),
         "tree": str(kept.row.tree_id),
         "question": question.pk,
-        "predictor": str(version.number),
+        "predictor": str(version.pk),
         "execution": str(run.pk),
         "output": OUTPUT,
         "upload": begin_upload(owner=first.owner, filename="x", size=99, now=now).pk,

@@ -134,7 +134,7 @@ def test_a_price_is_changed_if_nobody_else_did_meanwhile(admin_api: APIClient) -
 
 
 def test_predictors_are_promoted_and_rolled_back_by_administrators(admin_api: APIClient) -> None:
-    assert admin_api.post("/api/predictors/7/promote/").status_code == 404
+    assert admin_api.post("/api/predictors/pred-7/promote/").status_code == 404
     refused = admin_api.post("/api/predictors/roll-back/", {}, format="json")
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "conflict")
     wrong = admin_api.post("/api/predictors/roll-back/", {"seen": "2"}, format="json")

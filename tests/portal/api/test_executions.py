@@ -103,6 +103,20 @@ def test_executions_of_others_are_nobodys_business(
         )
         assert (there == nowhere) is (name == "stranger")
     assert seen == {"owner": (3, True), "stranger": (2, False), "admin": (3, True)}
+    one = f"/api/executions/exec-{Execution.objects.get(source='own').pk}/"
+    assert [asker.get(one).status_code for asker in (api, stranger)] == [200, 404]
+    own = api.get(one).json()
+    for name in ("model", "gpu_model", "status", "source"):
+        field = "model_name" if name == "model" else name
+        found = api.get("/api/executions/", {name: own[field], "order": "-created_at"}).json()["data"]
+        assert own in found
+        assert {row[field] for row in found} == {own[field]}
+    assert list(api.get("/api/executions/?status=well").json()["error"]["fields"]) == ["status"]
+    for kind, name in (("models", "id"), ("gpus", "name")):
+        rows = api.get(f"/api/{kind}/").json()["data"]
+        text = rows[-1][name][1:].upper()
+        found = api.get(f"/api/{kind}/", {"text": text}).json()["data"]
+        assert found == [row for row in rows if text in row[name].upper()]
 
 
 def test_a_folder_of_another_portal_loses_its_path(api: APIClient) -> None:

@@ -199,6 +199,8 @@ def test_the_record_is_read_by_who_what_and_whom(admin_api: APIClient) -> None:
     post(admin_api, "teams/", {"name": "Linguists"})
     (entry,) = admin_api.get("/api/audit/", {"action": "team"}).json()["data"]
     assert (entry["action"], entry["data"]) == ("team created", {"name": "Linguists"})
+    by = User.objects.get(username=entry["actor"]["name"])
+    assert (entry["id"][:6], entry["actor"]["id"]) == ("audit-", f"user-{by.pk}")
     assert admin_api.get("/api/audit/", {"actor": "nobody"}).json()["data"] == []
 
 

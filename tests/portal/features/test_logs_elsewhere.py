@@ -98,7 +98,7 @@ def test_a_kept_speed_is_learnt_from_once_an_administrator_confirms_it(
     assert kept[0] == kept[1]
     row = Execution.objects.get()
     assert (row.learn, row.tokens_per_second, row.source) == (False, pytest.approx(RATE), "log")
-    path = f"/api/executions/{row.pk}/confirm/"
+    path = f"/api/executions/exec-{row.pk}/confirm/"
     assert api.post(path).status_code == 403
     assert admin_api.post(path).json()["learn"] is True
     row.refresh_from_db()
@@ -107,8 +107,8 @@ def test_a_kept_speed_is_learnt_from_once_an_administrator_confirms_it(
 
 def test_an_impossible_speed_stays_unlearnt(api: APIClient, admin_api: APIClient) -> None:
     fast = "".join(f"step {n}/9  loss 2.1000  99999999 tokens/s\n" for n in range(4))
-    pk = sent(api, fast, **RUN).json()["execution"]
-    answer = admin_api.post(f"/api/executions/{pk}/confirm/").json()
+    execution = sent(api, fast, **RUN).json()["execution"]
+    answer = admin_api.post(f"/api/executions/{execution}/confirm/").json()
     assert answer["learn"] is False
     assert answer["flag_reason"]
 
@@ -148,7 +148,7 @@ def test_a_person_keeps_so_many_logs_that_nobody_has_confirmed(
     assert "of yours that waits" in browser.post("/logs/", {**RUN, "log": seal[1]}).content.decode()
     assert sent(admin_api, BARS, **RUN).status_code == 200
     first = Execution.objects.earliest("pk")
-    admin_api.post(f"/api/executions/{first.pk}/confirm/")
+    admin_api.post(f"/api/executions/exec-{first.pk}/confirm/")
     assert sent(api, BARS, **{**RUN, "tokens_per_sample": 99}).status_code == 200
 
 

@@ -196,7 +196,7 @@ def test_the_api_page_loads_nothing_from_elsewhere(client: Client, db: None) -> 
 def test_lists_of_knowledge_are_shown(api: APIClient) -> None:
     assert "builtin/tiny-llama" in [model["id"] for model in api.get("/api/models/").json()["data"]]
     assert api.get("/api/executions/", {"limit": 1}).json()["total"] == 0
-    assert api.get("/api/predictors/").json() == {"data": []}
+    assert api.get("/api/predictors/").json()["data"] == []
 
 
 @pytest.mark.parametrize(
