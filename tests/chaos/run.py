@@ -111,7 +111,7 @@ def choose(cluster: Cluster, policy: str) -> None:
     early = {name: value for name, value in AT_ONCE.items() if name in known}
     if known.get("round_s"):
         early["round_s"] = SHORTEST_ROUND_S
-    client.post("policy/", {"name": policy, "reason": "chaos", "parameters": early})
+    client.patch("policy/", {"name": policy, "reason": "chaos", "parameters": early})
 
 
 def undisturbed_losses(cluster: Cluster) -> dict[str, float]:

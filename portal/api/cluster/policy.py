@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer, StrictText, WholeNumber
+from portal.api.common.refs import UserRef
 from portal.api.common.views import AdminWritesApi
 from portal.clock import database_now
 from scheduler.core.policies import LIVE, POLICIES
@@ -28,11 +29,12 @@ SHOWN = 20
 
 
 class PolicyChoiceOut(serializers.ModelSerializer[PolicyChoice]):
-    chosen_by = serializers.CharField(allow_null=True)
+    actor = UserRef(source="chosen_by", allow_null=True)
+    created_at = serializers.DateTimeField(source="at")
 
     class Meta:
         model = PolicyChoice
-        fields = ["name", "reason", "parameters", "chosen_by", "at"]
+        fields = ["name", "reason", "parameters", "actor", "created_at"]
 
 
 class PolicyOut(serializers.Serializer[Any]):
@@ -59,7 +61,7 @@ class PolicyOut(serializers.Serializer[Any]):
 
 
 class PolicyIn(StrictSerializer):
-    name = StrictText(max_length=40)
+    name = StrictText(max_length=40, required=False, help_text="The one that decides now unless given.")
     reason = StrictText(max_length=500, allow_blank=True, default="")
     parameters = serializers.DictField(
         default=dict, help_text="Of the policy's parameters those that are to differ from its defaults."
@@ -77,11 +79,13 @@ class PolicyApi(AdminWritesApi):
         return Response(_shown())
 
     @extend_schema(operation_id="policy_choose", request=PolicyIn, responses=PolicyOut)
-    def post(self, request: ApiRequest) -> Response:
+    def patch(self, request: ApiRequest) -> Response:
         """Let another policy decide from the next tick on (administrators)."""
         data = PolicyIn(data=request.data)
         data.is_valid(raise_exception=True)
-        choose_policy(**data.validated_data, actor=request.user, now=database_now())
+        choose_policy(
+            **{"name": current_policy(), **data.validated_data}, actor=request.user, now=database_now()
+        )
         return Response(_shown())
 
 

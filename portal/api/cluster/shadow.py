@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer, StrictText
+from portal.api.common.refs import UserRef
 from portal.api.common.views import AdminApi
 from portal.clock import database_now
 from scheduler.core.policies import POLICIES
@@ -41,7 +42,7 @@ class ShadowOut(serializers.Serializer[Any]):
     policy = serializers.CharField(source="shadow.policy")
     parameters = serializers.SerializerMethodField()
     reason = serializers.CharField(source="shadow.reason")
-    started_by = serializers.CharField(source="shadow.started_by.username", default="")
+    actor = UserRef(source="shadow.started_by", allow_null=True)
     started_at = serializers.DateTimeField(source="shadow.started_at")
     ended_at = serializers.DateTimeField(source="shadow.ended_at", allow_null=True)
     at = serializers.DateTimeField(source="shadow.at", help_text="Up to when it has decided.")

@@ -9,8 +9,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from portal.accounts.models import Team, User
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import CurrencyField
+from portal.api.common.ids import IdField
 from portal.api.common.period import PeriodQuery, read_period
 from portal.api.common.views import StrictView
 from portal.clock import database_now
@@ -20,7 +22,7 @@ USUAL = timedelta(days=30)
 
 
 class SpendingLineOut(serializers.Serializer[SpendingLine]):
-    id = serializers.CharField(allow_null=True, help_text="Null for jobs of no team, and for the total.")
+    id: Any = serializers.CharField(allow_null=True, help_text="Null for the total.")
     name = serializers.CharField()
     jobs = serializers.IntegerField(help_text="That held a GPU in the period.")
     gpu_s = serializers.FloatField(help_text="Seconds of GPUs held, waiting and pauses left out.")
@@ -30,12 +32,20 @@ class SpendingLineOut(serializers.Serializer[SpendingLine]):
     estimated = serializers.BooleanField(source="cost.estimated", default=False)
 
 
+class TeamLineOut(SpendingLineOut):
+    id = IdField(Team, source=None, allow_null=True, help_text="Null for jobs of no team.")
+
+
+class PersonLineOut(SpendingLineOut):
+    id = IdField(User, source=None)
+
+
 class SpendingOut(serializers.Serializer[dict[str, Any]]):
     since = serializers.DateTimeField()
     until = serializers.DateTimeField()
     currency = CurrencyField()
-    by_team = SpendingLineOut(many=True)
-    by_person = SpendingLineOut(many=True)
+    by_team = TeamLineOut(many=True)
+    by_person = PersonLineOut(many=True)
     by_node = SpendingLineOut(many=True)
     total = SpendingLineOut()
 

@@ -9,7 +9,9 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
+from portal.accounts.models import User
 from portal.accounts.requests import ApiRequest
+from portal.api.common.ids import IdField
 from portal.api.common.views import AdminApi
 from portal.disk import disk, rest_bytes
 from scheduler.selectors.analysis.storage import Taker, jobs_by_room, people_by_room, stored_bytes
@@ -22,11 +24,15 @@ class DiskOut(serializers.Serializer[Any]):
 
 
 class TakerOut(serializers.Serializer[Any]):
-    id = serializers.CharField()
+    id: Any = serializers.CharField()
     name = serializers.CharField()
     files_bytes = serializers.IntegerField()
     outputs_bytes = serializers.IntegerField()
     checkpoints_bytes = serializers.IntegerField()
+
+
+class PersonOut(TakerOut):
+    id = IdField(User, source=None)
 
 
 class StorageReportOut(serializers.Serializer[Any]):
@@ -35,7 +41,7 @@ class StorageReportOut(serializers.Serializer[Any]):
     rest = serializers.DictField(
         child=serializers.IntegerField(), help_text="Bytes of everything else in DATA_DIR, by its name."
     )
-    people = TakerOut(many=True)
+    people = PersonOut(many=True)
     jobs = TakerOut(many=True)
 
 

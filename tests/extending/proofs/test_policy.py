@@ -35,7 +35,7 @@ def test_people_choose_it_by_its_summary(admin: Client, path: str) -> None:
 def test_programs_choose_it_and_it_runs_the_cluster(admin: Client) -> None:
     assert admin.get("/api/policy/").json()["summaries"]["newest"] == SUMMARY
     choice = {"name": "newest", "reason": "to try it"}
-    assert admin.post("/api/policy/", choice, content_type="application/json").status_code == 200
+    assert admin.patch("/api/policy/", choice, content_type="application/json").status_code == 200
     assert current_policy() == "newest"
     world.fake_node(slots=1)
     older, newer = world.job(), world.job()

@@ -26,7 +26,8 @@ GAPS: dict[str, str] = {
     "member_id": "{member}", "node_id": "{node}", "calibration_id": "{calibration}", "claim_id": "{claim}",
     "window_id": "{window}", "market_id": "{market}", "tree_id": "{tree}", "question_id": "{question}",
     "execution_id": "{execution}",
-    "simulation_id": "{simulation}", "predictor_id": "{predictor}", "path": "{output}",
+    "simulation_id": "{simulation}", "number": "{predictor}", "predictor_id": "{predictor_row}",
+    "path": "{output}",
 }  # fmt: skip
 # In addresses of the API numbers come after what names their kind.
 PREFIXED = {

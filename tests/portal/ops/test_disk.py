@@ -231,7 +231,7 @@ def test_what_takes_room_is_shown(
     assert report["kinds"] == {"training files": data_file.bytes, "outputs": 1000, "checkpoints": 13}
     (person,) = report["people"]
     assert person == {
-        "id": str(data_file.owner_id), "name": data_file.owner.username, "files_bytes": data_file.bytes,
+        "id": f"user-{data_file.owner_id}", "name": data_file.owner.username, "files_bytes": data_file.bytes,
         "outputs_bytes": 1000, "checkpoints_bytes": 13,
     }  # fmt: skip
     assert [(row["id"], row["name"]) for row in report["jobs"]] == [(job.pk, "a run")]

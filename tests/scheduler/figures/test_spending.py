@@ -92,10 +92,12 @@ def test_people_see_what_their_own_and_their_teams_jobs_used() -> None:
 
 
 def test_page_and_rest_tell_the_same(admin_client: Client) -> None:
-    ended_job(2.0, team=Team.objects.create(name="Vision"))
+    team = Team.objects.create(name="Vision")
+    ended_job(2.0, team=team)
     query = {"since": (NOON - HOUR).isoformat(), "until": (NOON + 9 * HOUR).isoformat()}
     answer = admin_client.get("/api/spending/", query).json()
-    (line,) = answer["by_team"]
+    (line,), (person,) = answer["by_team"], answer["by_person"]
+    assert (line["id"], person["id"][:5]) == (f"team-{team.pk}", "user-")
     assert (line["name"], line["jobs"], line["gpu_s"], line["cost"]) == ("Vision", 1, 7200.0, 4.0)
     assert answer["total"]["cost"] == 4.0
     page = admin_client.get("/analytics/spending/?from=2026-11-01&to=2026-11-01").content.decode()

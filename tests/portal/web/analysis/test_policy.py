@@ -141,7 +141,7 @@ def test_a_tick_under_way_does_not_bring_the_old_policys_memory_back() -> None:
 
 def test_over_rest_a_choice_that_was_not_seen_is_409(browser: Client, admin: User) -> None:
     def post(**values: object) -> int:
-        return browser.post("/api/policy/", values, content_type="application/json").status_code
+        return browser.patch("/api/policy/", values, content_type="application/json").status_code
 
     seen = browser.get("/api/policy/").json()["version"]
     assert post(name="easy", seen=seen) == 200
