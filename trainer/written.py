@@ -6,10 +6,12 @@ which few readers tell from one another. Standard library only; agents and porta
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 import unicodedata
 from argparse import ArgumentTypeError
+from collections.abc import Collection, Iterable
 
 # Letters and signs without a shape, which count as printable.
 BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
@@ -89,6 +91,26 @@ def _joins(char: str) -> bool:
 def _script(char: str) -> str:
     """The first word of a character's name: of letters and marks the script."""
     return unicodedata.name(char, "").partition(" ")[0] if char else ""
+
+
+def strange_names(names: Iterable[str], known: Collection[str], what: str) -> dict[str, str]:
+    """What is wrong with names that are not known, and the nearest one to each.
+
+    The first of those that resemble none is told all that are known. what: e.g. `is not a parameter`.
+    """
+    told: dict[str, str] = {}
+    is_listed = False
+    for name in names:
+        if near := difflib.get_close_matches(name.lower(), known, n=1):
+            told[name] = f"{what}; did you mean {near[0]}?"
+        elif is_listed:
+            told[name] = what
+        else:
+            is_listed = True
+            told[name] = f"{what}; " + (
+                f"known are {', '.join(known)}" if known else "nothing is; leave it out"
+            )
+    return told
 
 
 def is_plain_whole(text: str) -> bool:

@@ -21,6 +21,7 @@ SETTINGS = {
         "AfterKindEnum": [(kind, kind) for kind in ("succeeded", "ended")],
         "NodeTermsEnum": [(kind, kind) for kind in ("owned", "on_demand", "spot")],
         "TopologyLevelEnum": [(word, word) for word in ("node", "socket", "numa", "pcie", "nvlink")],
+        "PredictionSourceEnum": [(word, word) for word in ("exact", "model", "own", "prior", "default")],
         "PriorityClassEnum": [(word, word) for word in ("low", "normal", "high", "urgent")],
     },
     "POSTPROCESSING_HOOKS": [

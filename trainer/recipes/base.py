@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from itertools import islice
 from typing import Any
 
 from trainer.recipes.common import LOOP_CONSTANTS, TrainingSettings, launch_conflicts
 from trainer.recipes.params import Binds, Constant, Param, ParamError
+from trainer.written import strange_names
 
 MAX_ERRORS = 20
 # Values of a submission that a checkpoint's identity states by what follows from them: the rows of a
@@ -77,17 +79,16 @@ class Recipe:
         Absent ones stay absent. A value of None counts as not given. Raises ParamError naming
         the wrong fields, the first 20 of many.
         """
-        errors: dict[str, str] = {}
+        strange = (name[:50] for name in raw if name not in self.params)
+        errors = strange_names(islice(strange, MAX_ERRORS), self.params, "is not a parameter")
         values: dict[str, Any] = {}
         for name, value in raw.items():
-            if name not in self.params:
-                errors[name[:50]] = f"is not a parameter; known are {', '.join(self.params)}"
-            elif value is not None:
+            if name in self.params and value is not None:
                 try:
                     values[name] = self.params[name].clean(value)
                 except ValueError as wrong:
                     errors[name] = str(wrong)
-            if len(errors) == MAX_ERRORS:
+            if len(errors) >= MAX_ERRORS:
                 break
         errors = errors or self.conflicts(values)
         if errors:

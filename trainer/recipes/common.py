@@ -92,6 +92,7 @@ BASE: Mapping[str, Param] = {
     ),
     "tokens_per_sample": Param(
         kind=int,
+        unit="tokens",
         binds=_S,
         default=2048,
         low=16,
@@ -100,6 +101,7 @@ BASE: Mapping[str, Param] = {
     ),
     "effective_batch_size": Param(
         kind=int,
+        unit="samples",
         binds=_S,
         default=16,
         low=1,
@@ -127,9 +129,11 @@ OPTIMISER: Mapping[str, Param] = {
         high=1.0,
         help="Peak learning rate; it warms up and then decays linearly.",
     ),
-    "epochs": Param(kind=float, binds=_S, default=1.0, low=0.001, high=1000, help="Passes over the data."),
+    "epochs": Param(
+        kind=float, unit="passes", binds=_S, default=1.0, low=0.001, high=1000, help="Passes over the data."
+    ),
     "max_steps": Param(
-        kind=int, binds=_S, low=1, high=10_000_000, help="Optimiser steps, instead of epochs."
+        kind=int, unit="steps", binds=_S, low=1, high=10_000_000, help="Optimiser steps, instead of epochs."
     ),
     "seed": Param(
         kind=int,
@@ -145,15 +149,35 @@ PLACE: Mapping[str, Param] = {
     "gpu_model": Param(
         kind=str, binds=_D, help="A GPU model of the catalogue, or cpu for slots of CPU nodes."
     ),
-    "number_gpus": Param(kind=int, binds=_D, default=1, low=1, high=1024, help="Total over all nodes."),
+    "number_gpus": Param(
+        kind=int, unit="GPUs", binds=_D, default=1, low=1, high=1024, help="Total over all nodes."
+    ),
     "number_nodes": Param(
-        kind=int, binds=_D, default=1, low=1, high=128, help="Nodes that the GPUs are spread over."
+        kind=int,
+        unit="nodes",
+        binds=_D,
+        default=1,
+        low=1,
+        high=128,
+        help="Nodes that the GPUs are spread over.",
     ),
     "per_device_batch_size": Param(
-        kind=int, binds=_D, default=1, low=1, high=1024, help="Samples that each GPU processes at a time."
+        kind=int,
+        unit="samples",
+        binds=_D,
+        default=1,
+        low=1,
+        high=1024,
+        help="Samples that each GPU processes at a time.",
     ),
     "gradient_accumulation_steps": Param(
-        kind=int, binds=_D, default=1, low=1, high=65_536, help="Micro-batches per optimiser step."
+        kind=int,
+        unit="micro-batches",
+        binds=_D,
+        default=1,
+        low=1,
+        high=65_536,
+        help="Micro-batches per optimiser step.",
     ),
     "gradient_checkpointing": Param(
         kind=bool,

@@ -39,6 +39,7 @@ class Param:
 
     It has a type, bounds or choices, the stated default, and when it binds.
 
+    unit: what a number counts, for people and programs.
     reasons: by value, the sentence that says why a recommendation chose it; `{memory}` is the predicted peak.
     """
 
@@ -49,6 +50,7 @@ class Param:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    unit: str = ""
     reasons: Mapping[Any, str] = field(default_factory=dict, hash=False)
 
     def clean(self, value: Any) -> Any:

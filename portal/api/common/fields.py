@@ -16,7 +16,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from trainer.strict_json import is_number, is_whole
-from trainer.written import clean_name, composed, is_plain_whole
+from trainer.written import clean_name, composed, is_plain_whole, strange_names
 
 MOST_NAMED = 20  # wrong fields in one answer
 
@@ -24,8 +24,8 @@ MOST_NAMED = 20  # wrong fields in one answer
 def unknown_names(data: Iterable[Any], known: Collection[str]) -> dict[str, list[str]]:
     """What is wrong with names that are not known, by name; the first few of them."""
     others = (str(name)[:50] for name in data if name not in known)
-    remedy = f"known are {', '.join(known)}" if known else "nothing is; leave it out"
-    return {name: [f"is not known here; {remedy}"] for name in islice(others, MOST_NAMED)}
+    told = strange_names(islice(others, MOST_NAMED), known, "is not known here")
+    return {name: [text] for name, text in told.items()}
 
 
 class StrictSerializer(serializers.Serializer[Any]):

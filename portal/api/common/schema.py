@@ -14,7 +14,7 @@ from drf_spectacular.extensions import (
     OpenApiSerializerFieldExtension,
 )
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.plumbing import build_parameter_type
+from drf_spectacular.plumbing import ResolvedComponent, build_parameter_type
 from rest_framework.permissions import AllowAny
 
 from portal.accounts.permissions import AdminOnly
@@ -22,6 +22,7 @@ from portal.api.common.idempotent import KEY
 from portal.api.common.ids import LONGEST_NAME
 from portal.api.common.pages import NoQuery
 from portal.api.common.viewsets import Resource
+from trainer.recipes import PARAMS, Param
 
 ERRORS = {
     400: "A field or query parameter is wrong or unknown; `fields` names it.",
@@ -153,6 +154,29 @@ class RowSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-cal
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> Any:
         return {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}
+
+
+class ParamsSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """Parameters with their types and bounds, from the tables of the recipes."""
+
+    target_class = "portal.api.jobs.terms.Params"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> Any:
+        properties = {name: _parameter(param) for name, param in PARAMS.items()}
+        schema = {"type": "object", "properties": properties, "additionalProperties": False}
+        component = ResolvedComponent("Params", ResolvedComponent.SCHEMA, schema, "Params")  # type: ignore[no-untyped-call]
+        auto_schema.registry.register_on_missing(component)
+        return component.ref
+
+
+def _parameter(param: Param) -> dict[str, Any]:
+    """One parameter; null leaves it open."""
+    types = {bool: "boolean", int: "integer", float: "number", str: "string"}
+    schema: dict[str, Any] = {"type": [types[param.kind], "null"], "description": param.help}
+    if param.choices:
+        schema["enum"] = [*param.choices, None]
+    bounds = {"minimum": param.low, "maximum": param.high, "x-unit": param.unit or None}
+    return schema | {name: value for name, value in bounds.items() if value is not None}
 
 
 class IdSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]

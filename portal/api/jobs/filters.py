@@ -16,7 +16,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema_field
 from rest_framework.exceptions import ValidationError
 
 from portal.accounts.models import User
-from portal.api.common.fields import ZonedDateTime
+from portal.api.common.fields import MOST_NAMED, ZonedDateTime, unknown_names
 from scheduler.core.job_terms import LONGEST_KEY, LONGEST_VALUE
 from scheduler.models import Job
 from scheduler.selectors.job_filters import (
@@ -144,11 +144,11 @@ def selected(jobs: QuerySet[Job], asked: Mapping[str, Any], request: Any) -> Que
     It has the names of the list's parameters; what may be repeated there may be a list here, and `metadata`
     is an object. Raises ValidationError.
     """
-    data, wrong = QueryDict(mutable=True), dict[str, list[str]]()
+    data, wrong, strange = QueryDict(mutable=True), dict[str, list[str]](), list[str]()
+    known = (*JobFilter.base_filters, "metadata")
     for name, value in asked.items():
-        if name not in (*JobFilter.base_filters, "metadata"):
-            known = ", ".join([*JobFilter.base_filters, "metadata"])
-            wrong[f"filter.{name[:50]}"] = [f"is not known here; known are {known}"]
+        if name not in known:
+            strange.append(name[:50])
         elif name == "metadata":
             if not isinstance(value, dict) or not _texts(value.values()):
                 wrong["filter.metadata"] = ["must be an object of texts"]
@@ -163,6 +163,7 @@ def selected(jobs: QuerySet[Job], asked: Mapping[str, Any], request: Any) -> Que
     found = JobFilter(data, queryset=jobs, request=request)
     if not found.is_valid():
         wrong |= {f"filter.{name}": list(map(str, errors)) for name, errors in found.errors.items()}
+    wrong |= {f"filter.{name}": texts for name, texts in unknown_names(strange[:MOST_NAMED], known).items()}
     if wrong:
         raise ValidationError(wrong)
     narrowed: QuerySet[Job] = found.qs

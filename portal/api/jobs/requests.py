@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rest_framework import serializers
@@ -14,15 +14,17 @@ from portal.api.common.fields import MOST_NAMED, ChoiceField, StrictSerializer, 
 from portal.api.common.waiting import WaitQuery
 from portal.api.jobs.terms import request_fields
 from scheduler.core.job_terms import JOB_TERMS, Kind
-from scheduler.errors import NotFound
+from scheduler.errors import BadParameters, NotFound
 from scheduler.models import DatasetFile
 from scheduler.models.plans import LONGEST_ID
 from scheduler.selectors.files import get_file
 from scheduler.selectors.jobs import visible_arrays, visible_jobs
 from scheduler.selectors.public_states import STATE_CHOICES
 from scheduler.services.jobs.dependencies import After
+from scheduler.services.jobs.recommend import clean_request
 from scheduler.services.provenance.sealed import LONGEST, unsealed
 from scheduler.states import DependencyKind
+from trainer.recipes import DEFAULT_RECIPE, RECIPES
 
 MOST_CANCELLED = 100  # jobs that one request names
 
@@ -37,6 +39,51 @@ class JobIn(StrictSerializer):
 
     def get_fields(self) -> dict[str, Any]:
         return {**request_fields(), **super().get_fields()}
+
+    def to_internal_value(self, data: Any) -> Any:
+        try:
+            return super().to_internal_value(data)
+        except ValidationError as refused:
+            if not isinstance(data, Mapping):
+                raise
+            wrong = self._also_wrong_rows(data) | _wrong_values(data)
+            raise ValidationError({**wrong, **_details(refused)}) from refused
+
+    def _also_wrong_rows(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Files and teams of a body that is refused anyway."""
+        named = {
+            name: data.get(name) for name, term in JOB_TERMS.items() if term.kind in (Kind.FILE, Kind.TEAM)
+        }
+        texts = {name: text for name, text in named.items() if isinstance(text, str) and text}
+        try:
+            with_objects(user=self.context["request"].user, values=texts)
+        except ValidationError as refused:
+            return _details(refused)
+        return {}
+
+
+def _details(refused: ValidationError) -> dict[str, Any]:
+    return dict(refused.detail) if isinstance(refused.detail, dict) else {}
+
+
+def _wrong_values(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What is wrong with model and parameters of a body that is refused anyway."""
+    model, params = data.get("model", ""), data.get("params") or {}
+    recipe = data.get("recipe", DEFAULT_RECIPE.name)
+    if not isinstance(model, str) or not isinstance(params, dict) or recipe not in [*RECIPES]:
+        return {}
+    try:
+        clean_request(model=model, params=params, recipe=recipe)
+    except BadParameters as refused:
+        return {name: [text] for name, text in refused.fields.items()}
+    return {}
+
+
+def job_body(request: Any) -> dict[str, Any]:
+    """The checked terms of a job in a body. Raises ValidationError naming all that is wrong."""
+    data = JobIn(data=request.data, context={"request": request})
+    data.is_valid(raise_exception=True)
+    return with_objects(user=request.user, values=data.validated_data)
 
 
 class PlanIn(StrictSerializer):
@@ -174,6 +221,7 @@ def with_objects(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
         if read is None:
             wrong["reading"] = ["is not a reading of yours of the last day; read it again, or leave it out"]
     if wrong:
+        wrong = (_wrong_values(values) if "model" in values else {}) | wrong
         raise (UnseenObjects if "after" in wrong else ValidationError)(wrong)
     return found
 

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.views import StrictView
-from portal.api.jobs.requests import JobIn, with_objects
+from portal.api.jobs.requests import JobIn, job_body
 from portal.clock import database_now
 from scheduler.selectors.figures.start_forecasts import newest_forecast, start_promise
 from scheduler.selectors.figures.start_questions import StartAnswer, as_answer, start_answer
@@ -69,9 +69,7 @@ class StartQuestionsApi(StrictView):
         A worker computes it within seconds; the answer waits at `address`, for you alone, for 15 minutes.
         You may have three questions open: another one takes the place of the oldest.
         """
-        data = JobIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        values, now = with_objects(user=request.user, values=data.validated_data), database_now()
+        values, now = job_body(request), database_now()
         values.pop("read", None)  # nothing is kept of a job that is only asked about
         question = ask_start(owner=request.user, now=now, **values)
         shown = StartQuestionOut(as_answer(question, now)).data

@@ -153,6 +153,7 @@ ANSWERED: Mapping[Kind, Callable[..., Field]] = {
     Kind.FILE: lambda term, **options: serializers.CharField(source=f"{term.name}_id", **options),
     Kind.TEAM: lambda _, **options: TeamRef(**options),
     Kind.RANK: RankField,
+    Kind.WORD: lambda term, **options: ChoiceField(choices=list(term.choices), **options),
     Kind.YES_NO: lambda _, **options: YesNoField(**options),
     Kind.PAIRS: PairsField,
 }

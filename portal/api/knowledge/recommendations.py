@@ -12,7 +12,7 @@ from knowledge.recommendations.recommendation_json import changes_json, recommen
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import ChoiceField, CurrencyField, StrictSerializer, StrictText
 from portal.api.common.views import StrictView
-from portal.api.jobs.requests import JobIn, with_objects
+from portal.api.jobs.requests import JobIn, job_body, with_objects
 from portal.api.jobs.resources import ChoiceOut, PromiseOut
 from portal.api.jobs.terms import Params
 from portal.clock import database_now
@@ -88,10 +88,7 @@ class RecommendationsApi(StrictView):
 
         Its `plan`, sent to `jobs/` within a day, submits exactly what is recommended and promised here.
         """
-        data = JobIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        values = with_objects(user=request.user, values=data.validated_data)
-        found = plan_job(owner=request.user, now=database_now(), **values)
+        found = plan_job(owner=request.user, now=database_now(), **job_body(request))
         shown = {**recommendation_json(found.recommendation), "plan": found.plan.pk}
         return Response(RecommendationOut(shown).data)
 

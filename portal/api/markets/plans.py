@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
@@ -11,7 +9,7 @@ from rest_framework.response import Response
 from portal.accounts.requests import ApiRequest
 from portal.api.common.views import StrictView
 from portal.api.jobs.market import PlansOut
-from portal.api.jobs.requests import JobIn, with_objects
+from portal.api.jobs.requests import JobIn, job_body
 from portal.clock import database_now
 from scheduler.selectors.markets.plans import plans_for
 from scheduler.services.jobs.recommend import USED, current_recommender, recommend
@@ -24,11 +22,9 @@ class PlansApi(StrictView):
 
         They are on demand, on spot as far as safe, and what the portal does.
         """
-        data = JobIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        if data.validated_data.get("deadline_at") is None:
+        values = job_body(request)
+        if values.get("deadline_at") is None:
             raise ValidationError({"deadline_at": ["is needed: plans are made towards a deadline"]})
-        values: dict[str, Any] = with_objects(user=request.user, values=data.validated_data)
         used = {name: values[name] for name in USED if name in values}
         now = database_now()
         found = recommend(recommender=current_recommender(spot=True), **used, now=now)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -88,17 +89,31 @@ class Terms(NamedTuple):
 def check_request(*, owner: User, now: datetime, **request: Any) -> Terms:
     """Check what can be checked without a recommendation. Raises BadParameters."""
     values = with_defaults(request)
-    recipe = values["recipe"]
-    fixed = recommend.clean_request(model=values["model"], params=values["params"] or {}, recipe=recipe)
-    _check_formats(recipe, values)
+    recipe, wrong = values["recipe"], problems(values)
     times = {name: values[name] for name in ("begin_at", "deadline_at")}
-    aim = aim_of_request(goal=values["goal"], budget=values["budget"], now=now, **times)
-    if wrong := problems(values):
+    fixed, aim = dict[str, Any](), Objective()
+    with _gathered(wrong):
+        fixed = recommend.clean_request(model=values["model"], params=values["params"] or {}, recipe=recipe)
+    with _gathered(wrong):
+        _check_formats(recipe, values)
+    with _gathered(wrong):
+        aim = aim_of_request(goal=values["goal"], budget=values["budget"], now=now, **times)
+    with _gathered(wrong):
+        check_order(after=values["after"], now=now, **times)
+    if wrong:
         raise BadParameters(wrong)
     check_class(values["priority"], actor=owner)
     check_closeness(values["topology"], values["topology_level"], fixed)
-    check_order(after=values["after"], now=now, **times)
     return Terms(fixed, aim)
+
+
+@contextmanager
+def _gathered(wrong: dict[str, str]) -> Iterator[None]:
+    """Note what is wrong, so that one answer names all of it."""
+    try:
+        yield
+    except BadParameters as refused:
+        wrong |= {name: text for name, text in refused.fields.items() if name not in wrong}
 
 
 def submitted(prepared: Prepared, creation: Creation) -> Job:
@@ -130,6 +145,8 @@ def recommend_for(recommender: Recommender, terms: Terms, request: JobRequest) -
 
 def _check_formats(recipe: str, values: JobRequest) -> None:
     """Raise BadParameters for files whose rows the recipe does not learn from."""
+    if recipe not in RECIPES:
+        return
     known = RECIPES[recipe].formats
     files = {name: values[name] for name in ("training_file", "validation_file") if values[name]}
     if wrong := {

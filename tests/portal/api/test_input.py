@@ -295,7 +295,7 @@ def test_what_a_model_cannot_do_is_refused_at_once(
 def test_one_answer_names_every_wrong_field(api: APIClient) -> None:
     body = {"model": 7, "training_file": "f", "retries": "many", "goal": "dearest", "colour": "red"}
     fields = api.post("/api/jobs/", body, format="json").json()["error"]["fields"]
-    assert set(fields) == {"model", "retries", "goal", "colour"}
+    assert set(fields) == {"model", "training_file", "retries", "goal", "colour"}
     body = {"model": "builtin/tiny-llama", "training_file": "f", "validation_file": "g", "team": "none"}
     body |= {"reading": "x", "after": [{"job": "ftjob-none"}]}
     fields = api.post("/api/jobs/", body, format="json").json()["error"]["fields"]

@@ -384,3 +384,23 @@ def test_a_job_that_stops_already_says_so_in_the_words_people_see(api: APIClient
     api.post(f"/api/jobs/{job.pk}/cancel/")
     paused = api.post(f"/api/jobs/{job.pk}/pause/").json()["error"]
     assert paused["message"] == "The job is already being stopped (cancel); check again in a moment."
+
+
+def test_one_answer_names_all_that_is_wrong_and_the_nearest_names(api: APIClient, body: Body) -> None:
+    params = {"learning_rat": 1, "xyzzy": 1, "plugh": 1, "epochs": "many"}
+    fields = submit(api, {"model": "nope", "training_file": "file-0", "params": params}).json()["error"][
+        "fields"
+    ]
+    assert fields["params.learning_rat"] == "is not a parameter; did you mean learning_rate?"
+    assert fields["params.xyzzy"].startswith("is not a parameter; known are tuning, ")
+    assert fields["params.plugh"] == "is not a parameter"
+    assert fields.keys() == {"model", "training_file", *(f"params.{name}" for name in params)}
+    past = (timezone.now() - timedelta(hours=1)).isoformat()
+    wrong = body(params={"seed": -1}, deadline_at=past, retries=99, goall="fastest", team="nobody's")
+    for address in ("/api/jobs/", "/api/recommendations/", "/api/recommendations/start/"):
+        fields = api.post(address, wrong, format="json").json()["error"]["fields"]
+        assert fields.keys() == {"params.seed", "retries", "goall", "team"}, address
+        assert fields["goall"] == "is not known here; did you mean goal?"
+    fields = submit(api, body(params={"seed": -1}, deadline_at=past)).json()["error"]["fields"]
+    assert fields.keys() == {"params.seed", "deadline_at"}
+    assert not Job.objects.exists()

@@ -10,6 +10,8 @@ from django.core.management import call_command
 from drf_spectacular.generators import SchemaGenerator
 from openapi_spec_validator import validate
 
+from trainer.recipes import PARAMS
+
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -51,3 +53,18 @@ def test_the_description_is_valid_and_each_operation_says_what_it_is() -> None:
 
 def test_the_openapi_schema_is_complete_and_without_warnings(tmp_path: Path) -> None:
     call_command("spectacular", validate=True, fail_on_warn=True, file=str(tmp_path / "schema.yml"))
+
+
+def test_parameters_stand_in_the_schema_with_their_bounds_and_words_are_enumerations() -> None:
+    schema: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    parts = schema["components"]["schemas"]
+    known = parts["Params"]["properties"]
+    assert known.keys() == PARAMS.keys()
+    assert known["tokens_per_sample"] | {"description": ""} == {
+        "type": ["integer", "null"], "minimum": 16, "maximum": 131_072, "x-unit": "tokens", "description": ""
+    }  # fmt: skip
+    assert "PrecisionEnum" in json.dumps(known["precision"])
+    assert parts["PrecisionEnum"]["enum"] == ["bfloat16", "float16", "float32"]
+    assert "Params" in json.dumps(parts["JobInRequest"]["properties"]["params"])
+    for name in ("goal", "recipe", "topology", "state", "priority"):
+        assert "num" in json.dumps(parts["JobOut"]["properties"][name]), name

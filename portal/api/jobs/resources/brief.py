@@ -22,6 +22,7 @@ from scheduler.core.job_terms import ON_THE_ROW
 from scheduler.models import Job
 from scheduler.selectors.figures.job import job_figures
 from scheduler.selectors.figures.start_forecasts import newest_forecast
+from scheduler.selectors.public_states import STATE_CHOICES
 from scheduler.states import JobState
 
 
@@ -35,7 +36,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
     created_at = serializers.DateTimeField(source="submitted_at", read_only=True)
     state = serializers.SerializerMethodField(help_text="The state as shown to people.")
     state_since = serializers.SerializerMethodField(help_text="Since when people see it in this state.")
-    internal_state = serializers.CharField(source="state")
+    internal_state = serializers.ChoiceField(source="state", choices=[state.value for state in JobState])
     stage = serializers.SerializerMethodField(help_text="What it does before it trains; empty otherwise.")
     progress = serializers.SerializerMethodField()
     warnings = serializers.SerializerMethodField()
@@ -78,6 +79,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
     def get_submitted_by_token(self, job: Job) -> str | None:
         return job.submitted_by_token or None
 
+    @extend_schema_field(serializers.ChoiceField(choices=STATE_CHOICES))
     def get_state(self, _: Job) -> str:
         return self.shown.state
 

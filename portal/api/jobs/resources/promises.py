@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from knowledge.core.domain.types import Option
+from knowledge.core.domain.types import Option, Source
 
 
 class IntervalOut(serializers.Serializer[Any]):
@@ -24,7 +24,7 @@ class PromiseOut(serializers.Serializer[Any]):
     duration_s = IntervalOut()
     startup_s = serializers.FloatField()
     cost = IntervalOut()
-    source = serializers.CharField(help_text="exact, model, prior or default")  # type: ignore[assignment]
+    source = serializers.ChoiceField(choices=[source.value for source in Source])  # type: ignore[assignment]
     outside = serializers.BooleanField()
     steps = serializers.IntegerField()
 
@@ -36,7 +36,7 @@ def promise_fields(option: Option) -> dict[str, Any]:
 
 class ChoiceOut(serializers.Serializer[Any]):
     value = serializers.JSONField()
-    by = serializers.CharField(help_text="user, recommended or default")
+    by = serializers.ChoiceField(choices=["user", "recommended", "default"])
     reason = serializers.CharField()
 
 
