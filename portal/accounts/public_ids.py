@@ -13,7 +13,8 @@ LONGEST_DIGITS = 18  # of a number that a database takes
 
 def public_id(row: Team | User) -> str:
     """E.g. `team-7`."""
-    return f"{PREFIXES[type(row)]}{row.pk}"
+    # Who is signed in comes as a lazy object, whose type is another.
+    return f"{PREFIXES[Team if isinstance(row, Team) else User]}{row.pk}"
 
 
 def key_of(model: type[Team | User], text: str) -> int | None:

@@ -6,9 +6,9 @@ import signal
 import threading
 import time
 
-import httpx
 import pytest
 
+from client.foretune._errors import Unreachable
 from portal.events.models import Event
 from portal.ops.launch import preflight
 from portal.ops.launch.processes import worker
@@ -29,7 +29,7 @@ def test_f1_a_request_cut_off_by_a_dying_web_server_makes_one_job_or_none(judged
         for key in keys:
             try:
                 known.append(judged.submit(key=key, **NOWHERE))
-            except httpx.TransportError:
+            except Unreachable:
                 unknown.append(key)
 
     client = threading.Thread(target=submit_all)

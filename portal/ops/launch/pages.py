@@ -53,6 +53,16 @@ def make_token(page: Page) -> None:
     page.wait_for_load_state("networkidle")
 
 
+def serve(page: Page) -> None:
+    """An account for programs of the demo's own, unless an earlier picture has made it."""
+    if not page.get_by_role("link", name=PROGRAM).count():
+        page.get_by_label("Name").fill(PROGRAM)
+        page.get_by_role("button", name="Create").click()
+    else:
+        page.get_by_role("link", name=PROGRAM).click()
+    page.wait_for_load_state("networkidle")
+
+
 def add_node(page: Page) -> None:
     page.get_by_role("button", name="Add a node").click()
     page.locator("#join-command").wait_for()
@@ -94,6 +104,7 @@ def add_market(page: Page) -> None:
 
 
 MARKET = "zone-a"
+PROGRAM = "ci-linguists"
 LOG = "".join(f" {n}%|# | {n}/100 [00:{n:02}<01:00, 1.0it/s, loss={4 - n / 40}]\n" for n in range(9))
 SCRIPT = f"base_model: {MODEL}\nadapter: lora\nlora_r: 16\nlearning_rate: 2e-4\nnum_epochs: 3\n"
 JOB = "#rows td a"
@@ -133,6 +144,9 @@ _STATES = (
     Shot("team", "/teams/", "team", "admin", follow("table td a")),
     Shot("tokens", "/tokens/", "tokens", "user"),
     Shot("token-made", "/tokens/", "tokens", "user", make_token),
+    Shot("device", "/device/", "device", "user"),
+    Shot("service-account", "/service-accounts/", "service-account", "admin", serve),
+    Shot("service-accounts", "/service-accounts/", "service-accounts"),
     Shot("api-docs", "/api/docs/"),
     Shot("all-tables", "/admin/"),
     Shot("limits", "/users/limits/", "limits"),

@@ -50,7 +50,7 @@ WORDS: dict[tuple[str, str], Iterable[str]] = {
 }  # fmt: skip
 # What no other route answers, and one address for those that several prefixes share.
 OTHER_ROUTES, OTHER_NAMES = "api/^.*$", r"^.*\Z"
-AS_OPENAI = (r"^(?:v1|openai/v1|openai)/", r"^(?:v1|openai)\Z")
+AS_OPENAI = {r"^(?:v1|openai/v1|openai)/": "v1/", r"^(?:v1|openai)\Z": "v1"}
 GAP = re.compile(r"<\w+:(\w+)>")
 TABLES = "/admin/"  # Django's own addresses for looking at tables: one rule for all
 
@@ -72,8 +72,8 @@ def addresses(route: str) -> Iterator[str]:
     """The route with its gaps filled, once for each word that it knows."""
     if route == OTHER_ROUTES:
         route = "api/nothing/"
-    for prefix in AS_OPENAI:
-        route = route.replace(prefix, "v1/")
+    for prefixes, prefix in AS_OPENAI.items():
+        route = route.replace(prefixes, prefix)
     route = route.replace(OTHER_NAMES, "nothing")
     names = GAP.findall(route)
     for filling in product(*(_fillings(route, name) for name in names)):

@@ -60,7 +60,7 @@ def test_no_act_writes_a_secret_into_records_or_logs(
         if row.method in ("POST", "PUT", "DELETE"):
             role = "node" if row.address.startswith("/agent/") else "admin"
             made += shown_once(matrix.ask(role, row.method, row.address, row.body).text)
-    assert len(made) == 4, "a token, a join token and two passwords"
+    assert len(made) == 6, "three tokens, a join token and two passwords"
     everything = "\n".join([*written, log.getvalue()])
     assert "user locked out" in everything
     assert "POST /api/users/" in everything

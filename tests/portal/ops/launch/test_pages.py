@@ -29,6 +29,7 @@ PARTS = {
     "client-wheel",
 }
 ACTS = {"logout", "job-verb", "user-change", "user-verb", "team-verb", "member-verb", "token-revoke",
+        "token-rotate", "service-account-verb", "service-account-token",
         "user-token-revoke", "predictor-rollback", "predictor-promote", "node-verb", "node-calibrate",
         "calibration-cancel", "catalogue-add", "catalogue-delete", "file-delete",
         "window-remove", "market-remove",

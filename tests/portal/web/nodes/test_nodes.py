@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -74,14 +75,13 @@ def test_a_node_is_drained_and_resumed_with_reason_author_and_history(browser: C
     shown = page(browser, path)
     assert "by ada" in shown
     assert "new disk" in shown[shown.index("History") :]
-    again = browser.post(path + "drain/", {"reason": "twice"}, follow=True)
-    assert b"already draining" in again.content
-    browser.post(path + "resume/", {"reason": "disk is in"})
-    assert Node.objects.get().state == "ready"
-    assert (
-        b"only a drained or blocked" in browser.post(path + "resume/", {"reason": "x"}, follow=True).content
-    )
-    assert set(AuditEntry.objects.values_list("action", flat=True)) >= {"node drained", "node resumed"}
+    browser.post(path + "drain/", {"reason": "twice"})
+    assert Node.objects.get().reason == "new disk"
+    for reason in ("disk is in", "twice"):
+        browser.post(path + "resume/", {"reason": reason})
+        assert Node.objects.get().state == "ready"
+    actions = Counter(AuditEntry.objects.values_list("action", flat=True))
+    assert actions["node drained"] == actions["node resumed"] == 1, "what is so already stays so"
 
 
 @pytest.mark.parametrize("reason", ["", "x" * 501, "a\x00b"])
