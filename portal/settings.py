@@ -83,6 +83,7 @@ MIDDLEWARE = [
     "portal.http.middleware.request_id_middleware",
     "portal.http.middleware.version_middleware",
     "corsheaders.middleware.CorsMiddleware",
+    "portal.api.common.compression.CompressionMiddleware",
     "portal.api.common.throttles.rate_limit_middleware",
     "portal.http.middleware.cache_middleware",
     "portal.http.middleware.overload_middleware",

@@ -142,7 +142,9 @@ def _operation(verb: str, address: str, operation: Mapping[str, Any], bodies: Ma
         for body in (_named(one, bodies) for one in whole.get("oneOf", [whole])):
             fields = list(body.get("properties", {}))
             taken += fields if len(fields) <= MOST_FIELDS else [*body.get("required", []), "…"]
-    shown = (f"`{name}`" if name != "…" else name for name in taken if name not in ("after", "limit"))
+    shown = (
+        f"`{name}`" if name != "…" else name for name in taken if name not in ("after", "fields", "limit")
+    )
     what = " ".join(operation["description"].split())
     return [f"`{verb} {address.removeprefix('/api/')}`", what, ", ".join(shown)]
 

@@ -91,6 +91,7 @@ class ByFormat(DefaultContentNegotiation):
 
 
 class SchemaApi(StrictView, SpectacularAPIView):
+    has_fields = False
     query = {"get": SchemaQuery}
     content_negotiation_class = ByFormat
 
@@ -105,6 +106,7 @@ class SwaggerApi(StrictView, SpectacularSwaggerSplitView):
     Its script has an address of its own, as the CSP requires.
     """
 
+    has_fields = False
     query = {"get": DocsQuery}
     template_name = "api/docs.html"
     http_method_names = ["get", "head"]  # DRF's own answer to OPTIONS has no template

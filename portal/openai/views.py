@@ -24,6 +24,7 @@ IGNORED = ("api-version",)  # Azure's clients send it with every request
 class OpenAIView(StrictView):
     """A view for tokens alone, that answers JSON whatever a client says it accepts."""
 
+    has_fields = False
     schema = None  # the contract is OpenAI's; /api/schema/ describes the REST API
     authentication_classes = [BearerAuthentication]
     content_negotiation_class = AnyAccept

@@ -88,7 +88,7 @@ def judged(stack: Stack) -> Iterator[Stack]:
 @pytest.fixture
 def policy_chosen(judged: Stack) -> Iterator[Any]:
     def choose(name: str, **parameters: Any) -> None:
-        judged.admin.post("policy/", {"name": name, "reason": "test", "parameters": parameters})
+        judged.admin.patch("policy/", {"name": name, "reason": "test", "parameters": parameters})
 
     yield choose
     choose("fifo")

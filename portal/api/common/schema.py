@@ -20,6 +20,7 @@ from rest_framework.permissions import AllowAny
 from portal.accounts.permissions import AdminOnly
 from portal.api.common.idempotent import KEY
 from portal.api.common.ids import LONGEST_NAME
+from portal.api.common.narrow import PARAMETER
 from portal.api.common.pages import NoQuery
 from portal.api.common.viewsets import Resource
 from trainer.recipes import PARAMS, Param
@@ -94,6 +95,8 @@ class ApiSchema(AutoSchema):
         query_class = getattr(self.view, "query_class", lambda _: NoQuery)(asked)
         if query_class is not NoQuery:
             yield query_class
+        if self.method == "GET" and getattr(self.view, "has_fields", False):
+            yield PARAMETER
         if isinstance(self.view, Resource) and self._is_create_operation():
             yield KEY
 

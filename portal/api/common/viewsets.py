@@ -59,7 +59,7 @@ class Resource(StrictView, GenericViewSet[Any]):
         filters = self.filter_names(request)
         lists = {name for name, one in filters.items() if isinstance(one, MultipleChoiceFilter)}
         asked = self.query_class(self.action)
-        values = read_query(asked, request.query_params, filters=filters, lists=lists)
+        values = read_query(asked, self.query_of(request), filters=filters, lists=lists)
         if request.method not in SAFE_METHODS and self.action and self.action not in self.takes:
             NoBody(data=request.data).is_valid(raise_exception=True)
         return values

@@ -55,6 +55,8 @@ class JobIn(StrictSerializer):
             name: data.get(name) for name, term in JOB_TERMS.items() if term.kind in (Kind.FILE, Kind.TEAM)
         }
         texts = {name: text for name, text in named.items() if isinstance(text, str) and text}
+        if not texts:
+            return {}
         try:
             with_objects(user=self.context["request"].user, values=texts)
         except ValidationError as refused:
@@ -80,7 +82,10 @@ def _wrong_values(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def job_body(request: Any) -> dict[str, Any]:
-    """The checked terms of a job in a body. Raises ValidationError naming all that is wrong."""
+    """The checked terms of a job in a body.
+
+    Raises ValidationError naming all that is wrong.
+    """
     data = JobIn(data=request.data, context={"request": request})
     data.is_valid(raise_exception=True)
     return with_objects(user=request.user, values=data.validated_data)

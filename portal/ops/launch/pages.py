@@ -54,7 +54,7 @@ def make_token(page: Page) -> None:
 
 
 def serve(page: Page) -> None:
-    """An account for programs of the demo's own, unless an earlier picture has made it."""
+    """An account for programs, unless an earlier picture has made it."""
     if not page.get_by_role("link", name=PROGRAM).count():
         page.get_by_label("Name").fill(PROGRAM)
         page.get_by_role("button", name="Create").click()

@@ -77,17 +77,17 @@ def test_a_policy_of_the_simulator_cannot_be_chosen(name: str) -> None:
     assert current_policy() == "easy"
 
 
-def post(asker: User, body: object) -> int:
+def change(asker: User, body: object) -> int:
     client = Client(enforce_csrf_checks=False)
     client.force_login(asker)
-    return client.post("/api/policy/", body, content_type="application/json").status_code
+    return client.patch("/api/policy/", body, content_type="application/json").status_code
 
 
 def test_choosing_over_rest_is_for_administrators_and_audited() -> None:
-    assert post(world.user(), {"name": "sjf"}) == 403
+    assert change(world.user(), {"name": "sjf"}) == 403
     admin = world.admin()
-    assert post(admin, {"name": "nonsense"}) == 400
-    assert post(admin, {"name": "sjf", "reason": "short jobs first"}) == 200
+    assert change(admin, {"name": "nonsense"}) == 400
+    assert change(admin, {"name": "sjf", "reason": "short jobs first"}) == 200
     assert current_policy() == "sjf"
     assert AuditEntry.objects.get(action="policy chosen").target == "sjf"
     client = Client()
@@ -98,11 +98,11 @@ def test_choosing_over_rest_is_for_administrators_and_audited() -> None:
 
 def test_parameters_are_chosen_with_the_policy_and_stand_in_the_audit_record() -> None:
     admin = world.admin()
-    assert post(admin, {"name": "las", "parameters": {"min_run_s": 1e9}}) == 400
-    assert post(admin, {"name": "las", "parameters": {"segment_s": 900}}) == 400
-    assert post(admin, {"name": "las", "parameters": [1]}) == 400
+    assert change(admin, {"name": "las", "parameters": {"min_run_s": 1e9}}) == 400
+    assert change(admin, {"name": "las", "parameters": {"segment_s": 900}}) == 400
+    assert change(admin, {"name": "las", "parameters": [1]}) == 400
     assert current_policy() == "easy"
-    assert post(admin, {"name": "las", "parameters": {"min_run_s": 300}}) == 200
+    assert change(admin, {"name": "las", "parameters": {"min_run_s": 300}}) == 200
     held = {
         "round_s": 0.0, "min_run_s": 300.0, "cooldown_s": 60.0, "limit": 3, "hysteresis": 0.1,
         "spare_restarts": 0.0, "spare_share": 0.0,

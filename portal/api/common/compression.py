@@ -1,0 +1,23 @@
+"""Compressed answers to programs."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.middleware.gzip import GZipMiddleware
+
+from portal.api.common.throttles import token_of
+
+LEAST_BYTES = 1024  # smaller ones fit into a packet or two anyway
+
+
+class CompressionMiddleware(GZipMiddleware):
+    """gzip for answers to tokens.
+
+    A browser's session is left out: compression beside its secrets would tell them (BREACH). Files are sent
+    as they are, for ranges count their bytes.
+    """
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:  # type: ignore[override]
+        if response.streaming or token_of(request) is None or len(response.content) < LEAST_BYTES:
+            return response
+        return super().process_response(request, response)  # type: ignore[return-value]
