@@ -120,7 +120,7 @@ def job_terms(*, user: User, body: Any, team: Team | None) -> dict[str, Any]:
     if team is not None:
         terms.setdefault("team", team.name)
     with in_words_of_the_contract():
-        job = JobIn(data=terms)
+        job = JobIn(data=terms, context={"user": user})
         job.is_valid(raise_exception=True)
         try:
             return with_objects(user=user, values=job.validated_data)

@@ -55,10 +55,11 @@ class JobIn(StrictSerializer):
             name: data.get(name) for name, term in JOB_TERMS.items() if term.kind in (Kind.FILE, Kind.TEAM)
         }
         texts = {name: text for name, text in named.items() if isinstance(text, str) and text}
-        if not texts:
+        asker = self.context.get("user")
+        if asker is None or not texts:
             return {}
         try:
-            with_objects(user=self.context["request"].user, values=texts)
+            with_objects(user=asker, values=texts)
         except ValidationError as refused:
             return _details(refused)
         return {}
@@ -86,7 +87,7 @@ def job_body(request: Any) -> dict[str, Any]:
 
     Raises ValidationError naming all that is wrong.
     """
-    data = JobIn(data=request.data, context={"request": request})
+    data = JobIn(data=request.data, context={"user": request.user})
     data.is_valid(raise_exception=True)
     return with_objects(user=request.user, values=data.validated_data)
 

@@ -31,10 +31,9 @@ LONGEST_NAME = 100
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-class FormRequest(Request):
-    """A request whose body is a form."""
-
-    data: QueryDict
+def form_of(request: Request) -> QueryDict:
+    """The form in a body; an empty one where there is no body."""
+    return request.data if isinstance(request.data, QueryDict) else QueryDict()
 
 
 class OAuthApi(APIView):
@@ -48,13 +47,13 @@ class OAuthApi(APIView):
 
 @extend_schema(exclude=True)
 class DeviceAuthorizationApi(OAuthApi):
-    def post(self, request: FormRequest) -> Response:
+    def post(self, request: Request) -> Response:
         """A code for a person, and another one to fetch the token with (RFC 8628, 3.1)."""
         page = request.build_absolute_uri(reverse("device"))
         asked = device_endpoint(page).create_device_authorization_response
         try:
-            program, name = str(request.data.get("client_id", "")), _name(request)
-            headers, told, status = asked(request.get_full_path(), "POST", request.data.urlencode(), FORM)
+            program, name = str(form_of(request).get("client_id", "")), _name(request)
+            headers, told, status = asked(request.get_full_path(), "POST", form_of(request).urlencode(), FORM)
         except OAuth2Error as refused:
             return Response(dict(refused.twotuples), refused.status_code, headers=dict(refused.headers))
         scopes = told.pop("scope").split()
@@ -72,12 +71,12 @@ class DeviceAuthorizationApi(OAuthApi):
 
 @extend_schema(exclude=True)
 class OAuthTokenApi(OAuthApi):
-    def post(self, request: FormRequest) -> Response:
+    def post(self, request: Request) -> Response:
         """The token, once a person has confirmed the program; once alone (RFC 8628, 3.4)."""
         try:
             with transaction.atomic():
                 headers, body, status = token_endpoint.create_token_response(
-                    request.get_full_path(), "POST", request.data.urlencode(), FORM
+                    request.get_full_path(), "POST", form_of(request).urlencode(), FORM
                 )
         except AccountError as refused:  # the person has left the team, or the portal, since
             denied = AccessDeniedError(str(refused))
@@ -87,10 +86,10 @@ class OAuthTokenApi(OAuthApi):
         return Response(json.loads(body), status, headers=headers)
 
 
-def _name(request: FormRequest) -> str:
+def _name(request: Request) -> str:
     """What the program would call the token. Raises OAuth2Error."""
     try:
-        name = clean_name(request.data.get("name", ""))
+        name = clean_name(form_of(request).get("name", ""))
     except ValueError as wrong:
         raise InvalidRequestError(f"name: {wrong}") from wrong
     if len(name) > LONGEST_NAME:

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 from portal.api.common.ids import PREFIXES
 
 ID = "0193c2a7e4b1" * 2
-KEYS = [*(f"{kind}-{ID}" for kind in ("ftjob", "ftarray", "file", "node", "sim", "cal"))]
+KEYS = [*(f"{kind}-{ID}" for kind in ("ftjob", "ftarray", "file", "node", "sim", "cal")), f"upload_{ID}"]
 KEYS += [f"{prefix}7" for prefix in PREFIXES.values()]  # none has a row
 
 
