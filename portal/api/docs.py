@@ -42,12 +42,13 @@ ERROR: dict[str, Any] = {
 
 # Subjects of the reference, with the first parts of their addresses.
 SUBJECTS = {
-    "Jobs": ("jobs", "files", "intents", "imports"),
+    "Jobs": ("jobs", "arrays", "files", "uploads", "intents", "read-values", "imports"),
     "Recommendations": ("recommendations",),
-    "Knowledge": ("models", "gpus", "executions", "executions.csv", "predictors"),
-    "Nodes": ("nodes",),
+    "Knowledge": ("models", "gpus", "executions", "executions.csv", "logs", "predictors"),
+    "Nodes": ("nodes", "markets", "windows"),
     "Scheduling": ("policy", "simulations"),
-    "People": ("me", "tokens", "users", "teams", "audit"),
+    "People": ("me", "tokens", "users", "teams", "service-accounts", "limits", "spending", "audit"),
+    "Portal": ("version", "failures", "storage"),
 }
 
 
@@ -67,13 +68,13 @@ def add_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 def tag_subjects(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Put operations under their subjects, in the order of the table.
 
-    This is a hook of drf-spectacular.
+    This is a hook of drf-spectacular. Raises KeyError for an address without a subject.
     """
     subject_of = {address: subject for subject, addresses in SUBJECTS.items() for address in addresses}
     for path, operations in result["paths"].items():
         address = path.removeprefix("/api/").partition("/")[0]
         for operation in operations.values():
-            operation["tags"] = [subject_of.get(address, address)]
+            operation["tags"] = [subject_of[address]]
     result["tags"] = [{"name": subject} for subject in SUBJECTS]
     return result
 

@@ -9,6 +9,8 @@ SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    # Closed, all subjects are seen at once; of what is open, only what is near the window is drawn.
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "docExpansion": "none"},
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_REQUEST": True,  # uploads are binary; what only answers have is left out of requests
     "ENUM_NAME_OVERRIDES": {
