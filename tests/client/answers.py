@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import httpx2
+import pytest
 
 from client.foretune import Client
 
 Answer = httpx2.Response | Exception
 TOKEN = "ft-secret"
+
+
+def instead_of_sleep(monkeypatch: pytest.MonkeyPatch, note: Callable[[float], object]) -> None:
+    """Tell this how long the test's own thread would have slept; other threads sleep as ever."""
+    sleep, ours = time.sleep, threading.get_ident()
+    asleep = lambda seconds: note(seconds) if threading.get_ident() == ours else sleep(seconds)  # noqa: E731
+    monkeypatch.setattr(time, "sleep", asleep)
 
 
 def error(status: int, code: str = "", **headers: str) -> httpx2.Response:

@@ -18,16 +18,14 @@ from openapi_schema_validator import OAS30Validator, OAS31Validator
 from pytest_django.live_server_helper import LiveServer
 
 from client.foretune import Client, PlanOutdated, _settings
-from client.foretune._sync import jobs as jobs_module
-from client.foretune._sync import transport
 from client.foretune._tables import plain, table
-from client.foretune.cli import PLACES, device, foretune, main
+from client.foretune.cli import PLACES, foretune, main
 from client.foretune.cli.base import Session, pairs
 from client.foretune.cli.errors import exit_code_of
 from portal.accounts.models import DeviceGrant, Scope
 from portal.accounts.services import create_token
 from portal.clock import database_now
-from tests.client.answers import client, error, job
+from tests.client.answers import client, error, instead_of_sleep, job
 from tests.harness import world
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -279,7 +277,7 @@ ANSWERS = (
 
 @pytest.mark.parametrize(("answer", "code"), ANSWERS)
 def test_exit_codes_by_answer(call: Call, answer: Any, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport.time, "sleep", lambda _: None)
+    instead_of_sleep(monkeypatch, lambda _: None)
     monkeypatch.setattr(Session, "client", property(lambda _: client(lambda _: answer)))
     said = call("show", "ftjob-01a22546746e21bc946f9b71")
     assert (said.code, said.out) == (code, "")
@@ -363,7 +361,7 @@ FAILED = {**ENDED, "state": "failed", "error": {"message": "Out of memory.", "fa
 def test_exit_codes_of_watching(
     call: Call, options: Any, answers: Any, code: int, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs_module.time, "sleep", lambda _: None)
+    instead_of_sleep(monkeypatch, lambda _: None)
 
     def answered(request: httpx2.Request) -> Any:
         found = states(request)
@@ -484,7 +482,7 @@ class TestLive:
             form = {"code": code, "answer": "confirm", "name": "laptop", "scope": "submit", "days": "30"}
             browser.post("/device/", form)
 
-        monkeypatch.setattr(device.time, "sleep", person_confirms)
+        instead_of_sleep(monkeypatch, person_confirms)
         said = call("login", live_server.url, "--profile", "work")
         assert said.code == 0, said.err
         assert "confirm the code" in said.err

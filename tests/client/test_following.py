@@ -11,14 +11,14 @@ import pytest
 
 from client import foretune
 from client.foretune._sync import jobs as jobs_module
-from tests.client.answers import Portal, client, error, job
+from tests.client.answers import Portal, client, error, instead_of_sleep, job
 
 BUSY, AWAY = error(503), httpx2.ConnectError("refused")
 
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs_module.time, "sleep", lambda _: None)
+    instead_of_sleep(monkeypatch, lambda _: None)
 
 
 def told(**values: Any) -> httpx2.Response:

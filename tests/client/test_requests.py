@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
-import time
 
 import httpx2
 import pytest
 
 from client import foretune
 from client.foretune import AsyncClient, Client
-from client.foretune._sync import transport
-from tests.client.answers import TOKEN, Portal, error, job
+from tests.client.answers import TOKEN, Portal, error, instead_of_sleep, job
 
 DONE = httpx2.Response(201, json=job())
 LOST = httpx2.ReadError("the line broke")
@@ -23,16 +20,7 @@ LOST = httpx2.ReadError("the line broke")
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long the client would have slept."""
     slept: list[float] = []
-    sleep, ours = time.sleep, threading.get_ident()
-
-    def note(seconds: float) -> None:
-        """Threads that other tests left sleep as ever."""
-        if threading.get_ident() == ours:
-            slept.append(seconds)
-        else:
-            sleep(seconds)
-
-    monkeypatch.setattr(transport.time, "sleep", note)
+    instead_of_sleep(monkeypatch, slept.append)
     return slept
 
 

@@ -55,15 +55,20 @@ class UploadOut(UploadBrief):
         fields = [*UploadBrief.Meta.fields, "parts"]
 
 
+class Digest(serializers.RegexField):
+    """A SHA-256, as digests are kept."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(SHA256, **kwargs)
+
+    def to_internal_value(self, data: Any) -> str:
+        return super().to_internal_value(data).lower()
+
+
 class UploadIn(StrictSerializer):
     filename = StrictText(max_length=1000)
     bytes = WholeNumber(min_value=1, help_text="Of the whole.")
-    sha256 = serializers.RegexField(
-        SHA256, required=False, help_text="Of the whole, hexadecimal; it is checked at the end."
-    )
-
-    def validate_sha256(self, value: str) -> str:
-        return value.lower()
+    sha256 = Digest(required=False, help_text="Of the whole, hexadecimal; it is checked at the end.")
 
 
 class PartIn(serializers.Serializer[Any]):
@@ -79,10 +84,7 @@ class CompleteIn(StrictSerializer):
         max_length=MOST_PARTS,
         help_text="All parts, in the order of the file.",
     )
-    sha256 = serializers.RegexField(SHA256, required=False, help_text="Of the whole, hexadecimal.")
-
-    def validate_sha256(self, value: str) -> str:
-        return value.lower()
+    sha256 = Digest(required=False, help_text="Of the whole, hexadecimal.")
 
 
 class UploadFilter(FilterSet):
