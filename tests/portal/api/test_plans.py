@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
+from portal.accounts.models import Team, User
 from portal.clock import database_now
-from scheduler.models import Job, JobPlan, Node
+from scheduler.models import DatasetFile, Job, JobPlan, Node
 from scheduler.services.jobs.plans import KEPT_FOR, MOST_KEPT, forget_old_plans
 from tests.harness import world
+from tests.portal.conftest import token_client
 
 Body = Callable[..., dict[str, object]]
 
@@ -104,6 +106,20 @@ def test_only_its_owner_submits_a_plan_alone_within_a_day(
     assert submit(api, {"plan": own}).json()["error"]["fields"] == not_yours
     assert forget_old_plans(database_now()) == 1
     assert not Job.objects.exists()
+
+
+def test_a_plan_is_no_way_around_the_team_of_a_token(api: APIClient, body: Body, person: User) -> None:
+    """A token that reaches one team finds neither another's plan nor a file of its owner alone."""
+    inner, outer = (Team.objects.create(name=name) for name in ("inner", "outer"))
+    person.teams.add(inner, outer)
+    bound = token_client(person, team=inner)
+    refused = submit(bound, {"plan": plan(api, body(team=outer.name))["plan"]}).json()["error"]
+    assert {"training_file"} <= set(refused["fields"]) <= {"training_file", "team"}
+    DatasetFile.objects.update(team=inner)
+    refused = submit(bound, {"plan": plan(api, body(team=outer.name))["plan"]}).json()["error"]
+    assert set(refused["fields"]) == {"team"}
+    made = submit(bound, {"plan": plan(api, body(team=inner.name))["plan"]})
+    assert made.json()["team"]["name"] == "inner"
 
 
 def test_a_plan_whose_file_is_gone_names_it(api: APIClient, body: Body) -> None:
