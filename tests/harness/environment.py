@@ -24,6 +24,8 @@ for broker in ("REDIS_URL", "CELERY_BROKER_URL"):
     os.environ.pop(broker, None)  # tests send their hints into the void; only a live stack has a broker
 Path(DATA_DIR, "static").mkdir()  # WhiteNoise warns where collectstatic has not run
 os.environ.setdefault("SECRET_KEY", "only for tests")
+# A test's own transaction lies idle while it computes.
+os.environ["IDLE_TRANSACTION_TIMEOUT_S"] = "600"
 # Threads that spin-wait on shared cores make numeric code up to 60 times slower.
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OMP_WAIT_POLICY"] = "PASSIVE"

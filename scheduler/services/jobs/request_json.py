@@ -31,9 +31,21 @@ def _plain(kind: Kind, value: Any) -> Any:
 def read_request(owner: User, content: dict[str, Any]) -> dict[str, Any]:
     """Return the request as its owner may still make it.
 
-    Raises BadParameters naming what is gone.
+    Raises BadParameters naming all that is gone.
     """
-    return {name: _row(owner, JOB_TERMS[name], value) for name, value in content.items()}
+    request, gone = dict[str, Any](), dict[str, str]()
+    for name, value in content.items():
+        try:
+            request[name] = _row(owner, JOB_TERMS[name], value)
+        except _Gone as row:
+            gone[name] = str(row)
+    if gone:
+        raise BadParameters(gone)
+    return request
+
+
+class _Gone(Exception):
+    """A row that the owner of a request does not see any more, with the remedy."""
 
 
 def _row(owner: User, term: JobTerm, value: Any) -> Any:
@@ -44,18 +56,16 @@ def _row(owner: User, term: JobTerm, value: Any) -> Any:
     if term.kind is Kind.FILE:
         try:
             return get_file(owner, value)
-        except NotFound as gone:
-            raise BadParameters({term.name: "has been deleted; choose another one"}) from gone
+        except NotFound as error:
+            raise _Gone("has been deleted; choose another one") from error
     if term.kind is Kind.TEAM:
         if team := own_teams(owner).filter(pk=value).first():
             return team
-        raise BadParameters({term.name: "is none of your teams any more; choose another one"})
+        raise _Gone("is none of your teams any more; choose another one")
     if term.kind is Kind.EARLIER:
         ids = [name for name, _ in value]
         on = visible_jobs(owner).in_bulk(ids) | visible_arrays(owner, ids)
         if unseen := [name for name in ids if name not in on]:
-            raise BadParameters(
-                {term.name: f"names {unseen[0]}, which you do not see any more; leave it out"}
-            )
+            raise _Gone(f"names {unseen[0]}, which you do not see any more; leave it out")
         return [After(on[name], DependencyKind(kind)) for name, kind in value]
     return value

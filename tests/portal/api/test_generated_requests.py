@@ -91,4 +91,6 @@ def test_every_generated_request_is_answered_as_described(case: Any, known: dict
         if name in case.path_parameters:
             case.path_parameters[name] = value
     with one_connection():
-        case.call_and_validate(headers={"Authorization": known["token"]}, checks=CHECKS)
+        # What reads the answers here does not uncompress them.
+        headers = {"Authorization": known["token"], "Accept-Encoding": "identity"}
+        case.call_and_validate(headers=headers, checks=CHECKS)
