@@ -61,6 +61,7 @@ def test_there_are_measurements() -> None:
     assert FILES
 
 
+@pytest.mark.slow
 def test_trainings_that_are_drawn_may_start_and_their_beginning_is_a_fair_sample() -> None:
     drawn = list(islice(plan("H100-SXM5-80GB", CATALOGUE, Series()), 60))
     assert [config_space.refused(one.config, CATALOGUE) for one in drawn] == [None] * 60

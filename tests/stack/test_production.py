@@ -95,6 +95,7 @@ def test_both_web_servers_count_requests_together(
     assert counts == [b"40"], "four requests, in tenths"
 
 
+@pytest.mark.slow
 def test_jobs_from_two_web_servers_all_end_well_though_one_of_them_dies(
     production: Stack, second_web: PortalClient
 ) -> None:

@@ -30,9 +30,8 @@ def test_f4_a_killed_training_goes_on_from_its_checkpoint(judged: Stack, undistu
     assert final_loss(job) == pytest.approx(undisturbed_loss, abs=SAME)
 
 
-@pytest.mark.parametrize(
-    "all_of_them", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["the newest", "all"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("all_of_them", [False, True], ids=["the newest", "all"])
 def test_f4_a_damaged_checkpoint_is_told_and_an_earlier_one_taken(
     judged: Stack, undisturbed_loss: float, all_of_them: bool
 ) -> None:

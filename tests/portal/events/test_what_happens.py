@@ -30,6 +30,7 @@ from scheduler.services.quotas import LimitValues, QuotaValues, set_limit, set_q
 from scheduler.states import JobState
 from tests.harness import world
 from tests.harness.fake_node import result, step
+from tests.harness.sampling import mostly_on_demand
 from tests.scheduler.markets import making
 
 pytestmark = pytest.mark.django_db
@@ -114,7 +115,7 @@ def test_quotas_and_limits_that_change_and_no_others() -> None:
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.79, 0), (0.81, 1), (1.5, 1)])
-@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("own", mostly_on_demand([True, False], [True]))
 def test_most_of_the_hours_of_a_month_are_told_once(share: float, expected: int, own: bool) -> None:
     job = world.placed_job(world.fake_node(slots=1))
     now = database_now()

@@ -25,13 +25,18 @@ from tests.portal.figures.story import Story
 about = pytest.approx
 pytestmark = pytest.mark.django_db
 NOT_PRICED_LATER = False  # in a story GPUs have a price from the beginning, or none ever
+MIXED = {  # of what other stories have, too
+    *("trains without a step", "stopping for drain", "pausing, then cancelled", "paused before it started"),
+    *("resumed and starting", "resumed, trains without a step", "succeeded after a pause"),
+    *("succeeded elsewhere", "killed, then cancelled", "cancelled in the second start"),
+}
 FREE = ("running", "succeeded")  # without prices, the others differ from these as with prices
 
 
 @pytest.mark.parametrize(
     ("name", "priced"),
     [
-        *((name, True) for name in STORIES),
+        *(pytest.param(name, True, marks=[pytest.mark.slow] * (name in MIXED)) for name in STORIES),
         *(pytest.param(name, False, marks=[pytest.mark.slow] * (name not in FREE)) for name in STORIES),
     ],
 )

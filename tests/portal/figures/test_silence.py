@@ -213,7 +213,7 @@ BEGINNING = "starts it again from the beginning, as it has no checkpoint."
         (running, nothing, "Last known step 4", BEGINNING, "queued"),
         (running, pausing, "Last known step 4", "counts the job as paused.", "paused"),
         (running, cancelling, "Last known step 4", "counts the job as cancelled.", "cancelled"),
-        (draining, nothing, "Last known step 4", BEGINNING, "queued"),
+        pytest.param(draining, nothing, "Last known step 4", BEGINNING, "queued", marks=pytest.mark.slow),
         (without_tries, nothing, "Last known step 4", "counts the job as failed.", "failed"),
     ],
 )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from io import StringIO
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.test import Client
 from pytest_django import DjangoDbBlocker
 
@@ -21,6 +21,10 @@ from scheduler.states import JobState
 from tests.portal.conftest import rows_of_a_module
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
+PAGES = (
+    *("/", "/jobs/", "/jobs/new/", "/queue/", "/queue/?lanes=now", "/nodes/"),
+    *("/analytics/?range=all", "/analytics/predictions/?range=all"),
+)
 
 
 @pytest.fixture(scope="module", params=[1, pytest.param(13, marks=pytest.mark.slow)])
@@ -37,6 +41,15 @@ def demo(
 def test_the_hour_does_not_decide_which_jobs_run(demo: None) -> None:
     states = Counter(Job.objects.values_list("state", flat=True))
     assert states == {JobState.RUNNING: 3, JobState.SUCCEEDED: 16, JobState.FAILED: 1}
+
+
+def test_every_page_says_that_it_shows_demo_data(demo: None, client: Client) -> None:
+    assert all(job.step for job in Job.objects.filter(state="running")), "running for long, and no step"
+    client.force_login(User.objects.get(username="ada"))
+    for path in PAGES:
+        assert b"Demo data: simulated" in client.get(path).content
+    with pytest.raises(CommandError, match="empty database"):
+        call_command("demo_data", "--no-train", "--password=x", stdout=StringIO())
 
 
 def test_every_attempt_that_began_has_a_log_that_says_it_is_simulated(demo: None, client: Client) -> None:

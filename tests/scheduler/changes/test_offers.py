@@ -215,6 +215,7 @@ def before_a_window(owner: User) -> Job:
     return job
 
 
+@pytest.mark.slow
 def test_a_time_limit_lets_it_start_before_a_window(
     api: APIClient, client: Client, before_a_window: Job
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from scheduler.models import Attempt, Node
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, facts, step
+from tests.harness.sampling import mostly_on_demand
 from trainer.protocol import PROTOCOL
 
 pytestmark = pytest.mark.django_db
@@ -16,7 +17,9 @@ LONE = "\ud800"  # half of a pair: valid JSON, but no text
 TOO_LARGE = [2**31, 2**53, 1e308, 10**400]
 
 
-@pytest.mark.parametrize("number", TOO_LARGE, ids=["2^31", "2^53", "1e308", "10^400"])
+@pytest.mark.parametrize(
+    "number", mostly_on_demand(TOO_LARGE, [TOO_LARGE[0]]), ids=["2^31", "2^53", "1e308", "10^400"]
+)
 @pytest.mark.parametrize(
     ("kind", "field"), [("step", "step"), ("start", "steps_total"), ("eval", "step"), ("checkpoint", "step")]
 )

@@ -90,6 +90,7 @@ def test_a_job_whose_checkpoints_are_all_damaged_begins_anew(node: FakeNode) -> 
     assert [*steps, resumed_at(node)[1]] == [20, 10, 0]
 
 
+@pytest.mark.slow
 def test_three_jobs_with_damaged_checkpoints_block_no_node_and_hold_up_nobody() -> None:
     nodes = []
     for _ in range(3):

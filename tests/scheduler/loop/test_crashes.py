@@ -275,7 +275,7 @@ def end_what_runs(node: FakeNode) -> None:
         node.end(order, outcome, *([result()] if outcome == "succeeded" else []))
 
 
-@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [16, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SCENES)
 def test_death_between_any_two_transactions_costs_nothing_but_time(name: str, stride: int) -> None:
     scene = SCENES[name]()

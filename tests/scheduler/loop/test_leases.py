@@ -16,6 +16,7 @@ from scheduler.services.web_beat import note_web_beat
 from scheduler.states import JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, step
+from tests.harness.sampling import mostly_on_demand
 
 pytestmark = pytest.mark.django_db
 STEP_S = 10
@@ -73,7 +74,7 @@ def running(node: FakeNode) -> Job:
     [
         ("web", 99),
         ("web and loop", 600),
-        ("proxy", 600),
+        pytest.param("proxy", 600, marks=pytest.mark.slow),
         pytest.param("web", 84, marks=pytest.mark.slow),
         pytest.param("proxy", 99, marks=pytest.mark.slow),
     ],
@@ -117,7 +118,7 @@ def test_a_single_node_is_not_lost_by_an_absence_of_the_web_server(time: Time) -
 
 
 @pytest.mark.one_database
-@pytest.mark.parametrize("nodes", [1, pytest.param(2, marks=pytest.mark.slow), 6])
+@pytest.mark.parametrize("nodes", mostly_on_demand([1, 2, 6], [6]))
 def test_a_dead_node_is_lost_within_its_lease(time: Time, nodes: int) -> None:
     """L2"""
     dead, *others = [world.fake_node(slots=1) for _ in range(nodes)]

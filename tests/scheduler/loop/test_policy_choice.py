@@ -22,6 +22,7 @@ from scheduler.states import JobState
 from tests.harness import world
 from tests.harness.fake_node import result, step
 from tests.harness.histories.live import MECHANISMS
+from tests.harness.sampling import mostly_on_demand
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +32,7 @@ def choose(name: str) -> None:
 
 
 @pytest.mark.one_database  # policies see no database, and the loop is tested on both
-@pytest.mark.parametrize("name", [name for name in LIVE if name not in MECHANISMS])  # test_golden plays those
+@pytest.mark.parametrize("name", mostly_on_demand(LIVE, ["fifo", "lucid", "spot", "tiresias", "uwfq"]))
 def test_every_live_policy_runs_all_jobs_to_their_end(name: str) -> None:
     choose(name)
     node, owner = world.fake_node(slots=2), world.user()
@@ -55,7 +56,7 @@ def test_every_live_policy_runs_all_jobs_to_their_end(name: str) -> None:
 
 
 @pytest.mark.one_database
-@pytest.mark.parametrize("after", MECHANISMS)
+@pytest.mark.parametrize("after", mostly_on_demand(MECHANISMS, ["sia"]))
 def test_another_policy_by_the_setting_does_not_stumble_over_the_memory_of_the_one_before(
     settings: Any, after: str
 ) -> None:

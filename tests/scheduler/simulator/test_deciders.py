@@ -23,6 +23,7 @@ from scheduler.simulator.policy_drivers import HaltingDriver, Snapshots
 from scheduler.simulator.world.ground_truth import GroundTruth, RecordedTruth, Throughput, table_rates
 from scheduler.simulator.world.predictions import Fidelity
 from tests.harness.environment import examples
+from tests.harness.sampling import mostly_on_demand
 from tests.scheduler.core import clusters
 from tests.scheduler.simulator.worlds import finishes, job, play
 
@@ -160,7 +161,7 @@ def test_a_reservation_with_a_queue_that_is_kept_decides_as_over_the_whole_state
     assert _lives(kept) == _lives(plain)
 
 
-@pytest.mark.parametrize("policy", HALTING)
+@pytest.mark.parametrize("policy", mostly_on_demand(HALTING, ["srtf"]))
 @given(jobs=_traces(), long=st.sampled_from([1.0, 10.0, 100.0]), restart_s=st.sampled_from([0.0, 20.0]))
 @settings(max_examples=100, deadline=None)
 def test_a_policy_that_is_not_asked_at_a_standstill_decides_as_over_the_whole_state(

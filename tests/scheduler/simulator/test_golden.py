@@ -18,9 +18,10 @@ from scheduler.core.types import Topology
 from scheduler.models import Attempt
 from scheduler.services.policy import choose_policy
 from tests.harness import world
-from tests.harness.histories.live import CLOSE, GOLDEN, MECHANISMS, PLAIN, Decision, LiveHistory, Size
+from tests.harness.histories.live import CLOSE, GOLDEN, PLAIN, Decision, LiveHistory, Size
 from tests.harness.histories.simulated import simulate, simulated_decisions
 from tests.harness.invariants import assert_sound
+from tests.harness.sampling import mostly_on_demand
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 
@@ -35,7 +36,6 @@ CHOICES: dict[str, dict[str, Any]] = {
     "gittins": RANKS,
 }
 STOPS = ("srtf", "las", "tiresias", "gittins", "sia", "gavel", "uwfq")  # in these histories
-EVERY_POLICY = [pytest.param(name, marks=[pytest.mark.slow] * (name not in MECHANISMS)) for name in LIVE]
 
 
 def _play(policy: str, size: Size, settings: Any, monkeypatch: pytest.MonkeyPatch) -> list[Decision]:
@@ -57,7 +57,7 @@ def _play(policy: str, size: Size, settings: Any, monkeypatch: pytest.MonkeyPatc
     return made
 
 
-@pytest.mark.parametrize("policy", EVERY_POLICY)
+@pytest.mark.parametrize("policy", mostly_on_demand(LIVE, ["easy", "sia"]))
 def test_the_simulator_decides_what_the_live_loop_decides(
     policy: str, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,9 +73,7 @@ def test_stops_are_the_same_where_nobody_set_a_quota(settings: Any, monkeypatch:
     assert any(not gpus for _, _, gpus in _play("srtf", PLAIN, settings, monkeypatch))
 
 
-@pytest.mark.parametrize(
-    "policy", [pytest.param(name, marks=[pytest.mark.slow] * (name != "topology")) for name in LIVE]
-)
+@pytest.mark.parametrize("policy", mostly_on_demand(LIVE, ["topology"]))
 def test_they_are_the_same_where_jobs_ask_for_close_gpus(
     policy: str, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ LONGER = {**LONG, "max_steps": 300}
 FAST = {"limits_gpu_s": [4.0, 1e6], "promotion": 0, "min_run_s": 1.0, "limit": 1}
 
 
+@pytest.mark.slow
 def test_two_jobs_preempt_each_other_and_learn_the_same(judged: Stack, policy_chosen: Any) -> None:
     """The second stops the first, sinks into the same queue, and is stopped by the first in turn."""
     undisturbed = final_loss(ended(judged, judged.submit(**LONGER)))

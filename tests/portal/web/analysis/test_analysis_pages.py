@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.core.cache import cache
-from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -19,7 +17,6 @@ from knowledge.models import PredictorVersion
 from portal.accounts.models import AuditEntry, User
 from portal.ops.demo import marker
 from portal.ops.demo.build import build
-from scheduler.models import Job
 from tests.harness import world
 
 PAGES = ("/queue/", "/analytics/?range=all", "/analytics/predictions/?range=all")
@@ -175,20 +172,6 @@ def test_the_number_of_queries_does_not_grow_with_the_rows(db: None) -> None:
     few, many = queries_on_a_demo_portal(3), queries_on_a_demo_portal(8)
     assert few == many
     assert max(many.values()) <= 13, many
-
-
-@pytest.mark.one_database
-def test_demo_data_are_named_on_every_page(client: Client, db: None) -> None:
-    assert b"Demo data" not in client.get("/login/").content
-    call_command("demo_data", "--no-train", "--jobs=15", "--password=x", stdout=io.StringIO())
-    states = set(Job.objects.values_list("state", flat=True))
-    assert {"succeeded"} < states
-    assert all(job.step for job in Job.objects.filter(state="running")), "running for long, and no step"
-    client.force_login(User.objects.get(username="ada"))
-    for path in (*LISTS, "/", "/jobs/new/"):
-        assert b"Demo data: simulated" in client.get(path).content
-    with pytest.raises(CommandError, match="empty database"):
-        call_command("demo_data", "--no-train", "--password=x", stdout=io.StringIO())
 
 
 def test_signing_in_to_a_demo_portal_says_so_too(client: Client, db: None) -> None:

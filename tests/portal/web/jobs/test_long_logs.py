@@ -18,6 +18,7 @@ from scheduler.selectors.analysis.log_excerpts import FIRST_LINES, LAST_LINES, e
 from scheduler.services.explanations import questions
 from scheduler.services.explanations.failures import keep_causes
 from tests.harness import world
+from tests.harness.sampling import mostly_on_demand
 from tests.portal.web.jobs.test_failures import failed
 
 pytestmark = pytest.mark.one_database
@@ -49,7 +50,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[LogLine]]:
     [CHATTY, "x" * 63_000, "\n" * 63_000, "a\n" * 31_500],
     ids=["chatty", "one line", "empty", "short"],
 )
-@pytest.mark.parametrize("count", [24, 72])
+@pytest.mark.parametrize("count", mostly_on_demand([24, 72], [72]))
 def test_a_question_reads_no_more_of_a_longer_log(
     api: APIClient, person: User, read: list[Sequence[LogLine]], piece: str, count: int
 ) -> None:

@@ -30,7 +30,7 @@ def played(
         ("gpu:90x8", "fifo-strict", 20_555.5, 689_008, 0.001),
         ("gpu:64x8", "fifo-strict", 102_642.9, 856_823, 0.001),
         ("gpu:90x8", "fifo-distributed", 17_265.6, 689_008, 0.001),
-        ("gpu:90x8", "fifo-backfill", 9_563.9, 689_008, 0.001),
+        pytest.param("gpu:90x8", "fifo-backfill", 9_563.9, 689_008, 0.001, marks=pytest.mark.slow),
         ("gpu:90x8", "sjf", 9_230.2, 689_008, 0.01),
     ],
 )

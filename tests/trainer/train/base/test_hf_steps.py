@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.harness.sampling import mostly_on_demand
+
 pytestmark = pytest.mark.torch
 
 LAYER, RESERVED = 0.04, 0.06
@@ -19,7 +21,7 @@ WAYS: tuple[dict[str, Any], ...] = (
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way["model"])
+@pytest.mark.parametrize("way", mostly_on_demand(WAYS, WAYS[:2]), ids=lambda way: way["model"])
 def test_layers_of_a_small_gpu_keep_what_is_counted(way: dict[str, Any]) -> None:
     """Beside the mask of padded rows, 2 bytes for each pair of tokens, of which no column tells."""
     from benchmarks.trainer.hf_steps import Case, kept_by_layer
