@@ -57,7 +57,7 @@ def test_continuous_integration_runs_what_contributors_run() -> None:
     steps = loaded(".github/workflows/ci.yml")["jobs"]["everything"]["steps"]
     assert ".ci/run" in [step.get("run") for step in steps]
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
-    assert "python3 run.py lint\n" in (ROOT / ".ci" / "run").read_text()
+    assert "\npython3 run.py lint " in (ROOT / ".ci" / "run").read_text()
     hooks = [hook["entry"] for repo in loaded(".pre-commit-config.yaml")["repos"] for hook in repo["hooks"]]
     assert "python3 run.py lint" in hooks
 
