@@ -22,24 +22,6 @@ from portal.api.common.views import StrictView
 
 FORMATS = ("json", "yaml")
 
-
-ERROR: dict[str, Any] = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["code", "message", "fields"],
-            "properties": {
-                "code": {"type": "string"},
-                "message": {"type": "string"},
-                "fields": {"type": "object", "additionalProperties": {"type": "string"}},
-            },
-        }
-    },
-}
-
-
 # Subjects of the reference, with the first parts of their addresses.
 SUBJECTS = {
     "Jobs": ("jobs", "arrays", "files", "uploads", "intents", "read-values", "imports"),
@@ -50,19 +32,6 @@ SUBJECTS = {
     "People": ("me", "tokens", "users", "teams", "service-accounts", "limits", "spending", "audit"),
     "Portal": ("version", "failures", "storage"),
 }
-
-
-def add_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Add the one form of an error to the answers of every operation.
-
-    This is a hook of drf-spectacular.
-    """
-    result["components"]["schemas"]["Error"] = ERROR
-    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    for operations in result["paths"].values():
-        for operation in operations.values():
-            operation["responses"]["default"] = {"description": "Any error.", "content": content}
-    return result
 
 
 def tag_subjects(result: dict[str, Any], **_: Any) -> dict[str, Any]:

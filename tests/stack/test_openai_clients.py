@@ -5,11 +5,8 @@ One of them runs with every suite; the others, with the newest of each major, on
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,34 +16,11 @@ from scheduler.models import Job
 from scheduler.states import TERMINAL
 from tests.harness.losing_proxy import losing_answers
 from tests.harness.stack import Stack, until
+from tests.stack.environments import binaries
 
 STORIES = Path(__file__).with_name("openai_clients")
 COUNT = "x-stainless-retry-count"
 LOST = 100  # answers, of each major
-
-
-def environments() -> dict[str, list[str]]:
-    """What pip installs, by the name of the environment."""
-    lines = (STORIES / "versions.txt").read_text().splitlines()
-    words = [line.split() for line in lines if line and not line.startswith("#")]
-    return {name: requirements for name, *requirements in words}
-
-
-def binaries(name: str) -> Path:
-    """The folder of an environment's commands; it is made once and kept beside other temporary files."""
-    requirements = environments()[name]
-    digest = hashlib.sha256("\n".join([sys.version, *requirements]).encode()).hexdigest()[:12]
-    folder = Path(tempfile.gettempdir()) / f"foretune-client-{name}-{digest}"
-    if not (folder / "whole").exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        done = subprocess.run(
-            [folder / "bin" / "python", "-m", "pip", "install", "-q", *requirements],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
-        if done.returncode:
-            pytest.skip(f"{name} cannot be installed here: {done.stdout[-300:]}")
-        (folder / "whole").touch()
-    return folder / "bin"
 
 
 def environ(stack: Stack, url: str = "") -> dict[str, str]:

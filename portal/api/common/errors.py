@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.core.exceptions import SuspiciousOperation
-from rest_framework import exceptions
+from rest_framework import exceptions, serializers
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.views import exception_handler
@@ -61,6 +61,35 @@ ANSWERS: list[tuple[type[Exception], int, str]] = [
     (CannotAdd, 400, "invalid"),
     (BadTable, 400, "bad_file"),
 ]
+
+
+class ErrorLineOut(serializers.Serializer[Any]):
+    line = serializers.IntegerField()
+    column = serializers.CharField(required=False, help_text="Of a CSV.")
+    message = serializers.CharField()
+
+
+class OutdatedOut(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    promised = serializers.DictField(child=serializers.FloatField(allow_null=True))
+    now = serializers.FloatField(allow_null=True, help_text="Null where no node could run the job.")
+
+
+class ErrorDetailOut(serializers.Serializer[Any]):
+    code = serializers.CharField(help_text="One of those in docs/api.md; more come with time.")
+    message = serializers.CharField()
+    fields: Any = serializers.DictField(
+        child=serializers.CharField(), help_text="What is wrong with each wrong field, by its dotted name."
+    )
+    lines = ErrorLineOut(many=True, required=False, help_text="Of a file that was refused.")
+    state = serializers.CharField(required=False, help_text="Of what refused a verb.")
+    difference = OutdatedOut(many=True, required=False, help_text="Of a plan that is outdated.")
+
+
+class ErrorOut(serializers.Serializer[Any]):
+    """The one form of all errors."""
+
+    error = ErrorDetailOut()
 
 
 def error_body(

@@ -15,9 +15,11 @@ from drf_spectacular.extensions import (
 )
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent, build_parameter_type
+from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework.permissions import AllowAny
 
 from portal.accounts.permissions import AdminOnly
+from portal.api.common.errors import ErrorOut
 from portal.api.common.idempotent import KEY
 from portal.api.common.ids import LONGEST_NAME
 from portal.api.common.narrow import PARAMETER
@@ -108,11 +110,20 @@ class ApiSchema(AutoSchema):
 
     def _get_response_bodies(self, direction: Any = "response") -> Any:
         answers = super()._get_response_bodies(direction)
-        schema = {"$ref": "#/components/schemas/Error"}
-        for status in self._errors():
+        schema = self.resolve_serializer(ErrorOut, "response").ref
+        described = {str(status): ERRORS[status] for status in self._errors()} | {"default": "Any error."}
+        for status, description in described.items():
             content = {"application/json": {"schema": schema}}
-            answers.setdefault(str(status), {"description": ERRORS[status], "content": content})
+            answers.setdefault(status, {"description": description, "content": content})
         return answers
+
+    def _get_request_for_media_type(self, serializer: Any, direction: Any = "request") -> Any:
+        """One of several bodies is needed where each of them is."""
+        described: Any = super()._get_request_for_media_type
+        schema, is_required = described(serializer, direction)
+        if isinstance(serializer, PolymorphicProxySerializer):
+            is_required = all(described(one)[1] for one in serializer.serializers)
+        return schema, is_required
 
     def _errors(self) -> Iterator[int]:
         permissions = self.view.get_permissions()

@@ -143,7 +143,8 @@ def _requested(term: JobTerm, *, change: bool) -> Field:
     if term.is_nullable:
         options["allow_null"] = True
     if term.kind in (Kind.WORD, Kind.PARAMS) and not change:
-        options["default"] = term.default
+        # Only a default without parts of its own is one that generators of clients can take over.
+        options["default"] = dict if term.kind is Kind.PARAMS else term.default
         del options["required"]
     return REQUESTED[term.kind](term, **options)
 
