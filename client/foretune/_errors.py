@@ -97,7 +97,8 @@ class JobFailed(ForetuneError):
     """
 
     def __init__(self, job: JobFields, *, reason: str, remedy: str = "", log_tail: str = "") -> None:
-        super().__init__(f"Job {job.id} {job.state}: {reason}" + (f" {remedy}" if remedy else ""))
+        said = f"{job.state}: {reason}" if job.error else f"was {job.state}."
+        super().__init__(f"Job {job.id} {said}" + (f" {remedy}" if remedy else ""))
         self.job, self.reason, self.remedy, self.log_tail = job, reason, remedy, log_tail
 
 

@@ -226,6 +226,13 @@ class JobFields(Model):
     def ended(self) -> bool:
         return self.state in FINAL
 
+    def __repr__(self) -> str:
+        """In a line; all of it is in the fields."""
+        shown = [repr(self.id), *([f"name={self.name!r}"] if self.name else []), f"state={self.state!r}"]
+        if self.progress is not None and self.progress.step:
+            shown.append(f"step={self.progress.step}, loss={self.progress.loss}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
 
 @dataclass(frozen=True, kw_only=True)
 class File(Model):
@@ -313,9 +320,22 @@ class Rows(list[dict[str, Any]]):
 
     def to_pandas(self) -> Any:
         """A table of pandas, which has to be installed."""
-        import pandas  # type: ignore[import-untyped]
+        try:
+            import pandas  # type: ignore[import-untyped]
+        except ImportError as missing:
+            raise ImportError("to_pandas() needs pandas: pip install pandas") from missing
 
         return pandas.DataFrame(list(self))
+
+    def __repr__(self) -> str:
+        from ._tables import steps_text
+
+        return steps_text(self)
+
+    def _repr_html_(self) -> str:
+        from ._tables import steps_html
+
+        return steps_html(self)
 
 
 @dataclass(frozen=True)

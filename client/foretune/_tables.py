@@ -12,6 +12,7 @@ from ._models import Choice, Interval, Option, Plan, Promise
 GAP = "  "
 LEAST = 12  # characters that a column keeps that may be cut
 MARKS = ">~"
+MOST_STEPS = 20  # that a notebook shows of a training
 PARAMETERS = ("parameter", "value", "chosen by", "~why")
 FIGURES = {
     "duration_s": "time",
@@ -129,7 +130,9 @@ def _cut(text: str, width: int) -> str:
 
 
 def promise_rows(promise: Promise, currency: str) -> list[tuple[str, str]]:
-    shown = [(title, predicted(name, getattr(promise, name), currency)) for name, title in FIGURES.items()]
+    """Each figure with its interval; no cost where the portal has no prices."""
+    told = [name for name in FIGURES if name != "cost" or currency or (promise.cost and promise.cost.value)]
+    shown = [(FIGURES[name], predicted(name, getattr(promise, name), currency)) for name in told]
     return [(title, text or "not predicted") for title, text in shown]
 
 
@@ -161,20 +164,45 @@ def plan_text(plan: Plan, *, width: int = 100) -> str:
 
 def plan_html(plan: Plan) -> str:
     """The same figures as a table for notebooks."""
-
-    def rows(cells: Sequence[Sequence[str]]) -> str:
-        return "".join(
-            f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in cells
-        )
-
     first = plan.options[0] if plan.options else None
     promised = [("on", place(first)), *promise_rows(first, plan.currency)] if first else []
-    headings = "".join(f"<th>{name.lstrip(MARKS)}</th>" for name in PARAMETERS)
     notes = "".join(f"<p>{html.escape(note)}</p>" for note in plan.notes)
     return (
-        f"<p>{html.escape(_title(plan))}</p><table>{rows(promised)}</table>"
-        f"<table><tr>{headings}</tr>{rows(choices(plan.params))}</table>{notes}"
+        f"<p>{html.escape(_title(plan))}</p>{_html(promised)}"
+        f"{_html(choices(plan.params), headings=PARAMETERS)}{notes}"
     )
+
+
+def steps_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    cells, names = _steps(rows)
+    return table(cells, [f">{name}" for name in names]) if rows else "nothing measured"
+
+
+def steps_html(rows: Sequence[Mapping[str, Any]]) -> str:
+    cells, names = _steps(rows)
+    return _html(cells, headings=names)
+
+
+def _steps(rows: Sequence[Mapping[str, Any]]) -> tuple[list[list[str]], list[str]]:
+    """Cells and names of what was measured.
+
+    The middle of many rows is left out, and names that no row has.
+    """
+    names = [name for name in (rows[0] if rows else {}) if name != "id"]
+    names = [name for name in names if any(row[name] is not None for row in rows)]
+    cells = [["" if row[name] is None else _shown(row[name]) for name in names] for row in rows]
+    if len(cells) > MOST_STEPS:
+        half = MOST_STEPS // 2
+        cells = [*cells[:half], ["…"] * len(names), *cells[-half:]]
+    return cells, names
+
+
+def _html(cells: Sequence[Sequence[str]], *, headings: Sequence[str] = ()) -> str:
+    def row(of: Sequence[str], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in of)}</tr>"
+
+    head = row([heading.lstrip(MARKS) for heading in headings], "th") if headings else ""
+    return f"<table>{head}{''.join(row(cell, 'td') for cell in cells)}</table>"
 
 
 def _title(plan: Plan) -> str:

@@ -78,6 +78,7 @@ urlpatterns = [
         name="service-account-token",
     ),
     path("device/", device.device, name="device"),
+    path("client/", client.client_line, name="client"),
     path("client/<str:wheel>", client.client_wheel, name="client-wheel"),
     path("logs/", logs_elsewhere.log_elsewhere, name="log-elsewhere"),
     path("history/<int:execution_id>/confirm/", logs_elsewhere.confirm, name="execution-confirm"),

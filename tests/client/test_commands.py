@@ -291,7 +291,7 @@ def test_exit_codes_by_answer(call: Call, answer: Any, code: int, monkeypatch: p
         (("run", "-m", "m", "-d", "rows.jsonl"), "Nobody can be asked here"),
         (("run", "-y"), "Name a model"),
         (("run", "-y", "-m", "m"), "Name the training data"),
-        (("run", "-y", "-m", "m", "-d", "nowhere.jsonl"), "nowhere.jsonl"),
+        (("run", "-y", "-m", "m", "-d", "nowhere.jsonl"), "foretune: nowhere.jsonl: No such file"),
         (("run", "-y", "-m", "m", "-d", "rows.jsonl", "--set", "epochs"), "NAME=VALUE"),
         (("run", "-y", "--fail-on", "accuracy<1"), "outside-promise"),
         (("run", "-y", "wrong.yaml"), "wrong.yaml:2: modle: is not known; did you mean model?"),

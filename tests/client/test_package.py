@@ -127,5 +127,8 @@ def test_the_portal_offers_the_wheel_of_its_own_release_to_everybody() -> None:
     content = b"".join(answer.streaming_content)
     assert answer.status_code == 200
     assert answer["ETag"] == f'"{hashlib.sha256(content).hexdigest()}"'
-    assert Client().get("/client/foretune-0.0.1-py3-none-any.whl").status_code == 404
+    told = Client().get("/client/").content.decode()
+    assert told == f"http://testserver/client/foretune-{release}-py3-none-any.whl\n", "a shell installs that"
+    other = Client().get("/client/foretune-0.0.1-py3-none-any.whl")
+    assert (other.status_code, told.strip() in other.content.decode()) == (404, True)
     assert Client().post(f"/client/foretune-{release}-py3-none-any.whl").status_code == 405

@@ -34,7 +34,7 @@ AWAY_S = 600.0  # so long a portal that is followed may be away
 TAIL_LINES = 20
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class AsyncJob(JobFields):
     """A job as it was when it was read; its methods ask the portal."""
 
@@ -202,7 +202,7 @@ class AsyncJobs:
         """Why an ended job did not succeed, as an exception."""
         found = (await self._transport.json("GET", f"jobs/{job.id}/failure/"))["failure"]
         explained = Explanation.parse(found) if found else None
-        reason = job.error.message if job.error else f"it was {job.state}."
+        reason = job.error.message if job.error else f"It was {job.state}."
         tail = "".join([line async for line in self.tail(job, TAIL_LINES)])
         return JobFailed(job, reason=reason, remedy=explained.remedy if explained else "", log_tail=tail)
 

@@ -29,7 +29,10 @@ def exit_code_of(error: Exception, *, as_json: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     if isinstance(error, (OSError, UnicodeDecodeError)) and not isinstance(error, TimeoutError):
-        _say({"code": "file", "message": str(error)}, as_json=as_json)
+        message = str(error)
+        if isinstance(error, OSError) and error.filename and error.strerror:
+            message = f"{error.filename}: {error.strerror}"
+        _say({"code": "file", "message": message}, as_json=as_json)
         return USAGE
     return _of_the_client(error, as_json=as_json)
 
@@ -85,6 +88,8 @@ def _say(error: dict[str, object], *, as_json: bool) -> None:
             click.echo(f"  {name}: {text}", err=True)
     lines = error.get("lines")
     for line in lines if isinstance(lines, list) else []:
-        click.echo(f"  line {line.get('line')}: {line.get('message')}", err=True)
+        text = f"line {line.get('line')}: {line.get('message')}"
+        if text not in str(error["message"]):
+            click.echo(f"  {text}", err=True)
     if error.get("request_id"):
         click.echo(f"  request {error['request_id']}", err=True)

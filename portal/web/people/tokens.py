@@ -10,7 +10,6 @@ from django.core.paginator import Paginator
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.accounts.errors import InvalidValue
@@ -21,7 +20,7 @@ from portal.accounts.selectors import own_tokens, teams_to_serve
 from portal.accounts.services import create_bound_token, revoke_token, rotate_token
 from portal.clock import database_now
 from portal.web.common.refusals import refusals_shown
-from portal.web.people.client import NAME
+from portal.web.people.client import client_address
 from portal.web.people.forms import OwnPasswordForm
 from portal.web.people.token_forms import TokenForm
 from scheduler.services.lockouts import revoke_all
@@ -64,10 +63,9 @@ def token_list(request: PageRequest) -> HttpResponse:
         else:
             return render(request, "people/token.html", {"token": token, "plain": plain}, status=201)
     page = Paginator(own_tokens(request.user), PAGE).get_page(request.GET.get("page"))
-    client = request.build_absolute_uri(reverse("client-wheel", args=[NAME]))
     serves = request.user.is_admin or teams_to_serve(request.user).exists()
     portal = request.build_absolute_uri("/").rstrip("/")
-    lines = {"client": client, "portal": portal}
+    lines = {"client": client_address(request), "portal": portal}
     context = {"page": page, "form": form, "now": database_now(), "serves": serves, **lines}
     return render(request, "people/tokens.html", context, status=400 if form.is_bound else 200)
 

@@ -5,6 +5,7 @@ Only permitted users may delete them; jobs keep the names of their files.
 
 from __future__ import annotations
 
+import re
 import threading
 from datetime import timedelta
 from typing import Any
@@ -123,6 +124,8 @@ def test_the_page_of_files_says_what_uses_them_and_deletes_them(
     page = browser.get("/files/").content.decode()
     assert "2 jobs" in page
     assert "1 unfinished" in page
+    (content,) = re.findall(r'href="([^"]*)" download>data.jsonl', page)
+    assert b"".join(browser.get(content).streaming_content) == path_of(data_file.sha256).read_bytes()
     address = f"/files/{data_file.pk}/delete/"
     assert f"Still needed by {live.pk}" in browser.post(address, follow=True).content.decode()
     cancel_job(job=live, actor=person, now=database_now())

@@ -26,6 +26,7 @@ PARTS = {
     "node-calibration",
     "join-token",
     "job-import-kept",  # the page of an import, once more
+    "client",
     "client-wheel",
 }
 ACTS = {"logout", "job-verb", "user-change", "user-verb", "team-verb", "member-verb", "token-revoke",
