@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path, re_path
 
+from portal.api.docs import unknown as unknown_address
 from portal.api.people.device import DeviceAuthorizationApi, OAuthTokenApi
 from portal.openai.views import unknown
 from portal.ops.beat import beatz
@@ -20,7 +21,8 @@ urlpatterns = [
     path("oauth/device-authorization/", DeviceAuthorizationApi.as_view()),
     path("oauth/token/", OAuthTokenApi.as_view()),
     re_path(r"^(?:v1|openai/v1|openai)/", include("portal.openai.urls")),
-    re_path(r"^(?:v1|openai)\Z", unknown),  # else it would be sent on to the address with a slash
+    re_path(r"^(?:v1|openai)\Z", unknown),  # else they would be sent on to the address with a slash
+    re_path(r"^(?:api|oauth(?:/.*)?)\Z", unknown_address),
     path("agent/v1/", include("portal.nodes.urls")),
     path("", include("portal.web.urls")),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -21,6 +21,7 @@ USED_FOR_LENGTH = 100
 # A write per request would make every read of the API a writer; a minute is exact enough for people.
 USED_RESOLUTION = timedelta(minutes=1)
 REFUSAL_RESOLUTION = timedelta(hours=1)
+LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 
 
 def digest_of(plain: str) -> str:
@@ -137,7 +138,9 @@ def rotate_token(
 
 def _same_life(token: ApiToken, now: datetime) -> datetime | None:
     """When a token ends that is to live as long as this one was to; None: never."""
-    return None if token.expires_at is None else now + (token.expires_at - token.created_at)
+    if token.expires_at is None:
+        return None
+    return now + min(token.expires_at - token.created_at, LAST_MOMENT - now)
 
 
 def revoke_token(*, token: ApiToken, actor: User, now: datetime) -> ApiToken:

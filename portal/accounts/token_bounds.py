@@ -13,6 +13,8 @@ from portal.accounts.errors import InvalidValue, NotAllowed
 from portal.accounts.models import ApiToken, Scope, Team
 
 MOST_NETWORKS = 20
+MAPPED_BITS = 96  # before an IPv4 address within IPv6
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +42,21 @@ def clean_networks(texts: Iterable[str]) -> tuple[str, ...]:
     networks: dict[str, None] = {}
     for text in texts:
         try:
-            networks[str(ipaddress.ip_network(text.strip(), strict=False))] = None
+            networks[str(_as_told(ipaddress.ip_network(text.strip(), strict=False)))] = None
         except ValueError as wrong:
             example = "an address or a range, such as 10.1.0.0/16 or 2001:db8::/48"
             raise InvalidValue("networks", f"{text.strip()[:60]!r} is not {example}") from wrong
     if len(networks) > MOST_NETWORKS:
         raise InvalidValue("networks", f"at most {MOST_NETWORKS} ranges; join some of them")
     return tuple(networks)
+
+
+def _as_told(network: Network) -> Network:
+    """A range as `is_inside` compares it: one of IPv4 within IPv6 is one of IPv4."""
+    begin = getattr(network.network_address, "ipv4_mapped", None)
+    if begin is None or network.prefixlen < MAPPED_BITS:
+        return network
+    return ipaddress.ip_network((begin, network.prefixlen - MAPPED_BITS))
 
 
 def is_inside(address: str, networks: Iterable[str]) -> bool:

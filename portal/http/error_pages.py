@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 from django.conf import settings
+from django.core.exceptions import DisallowedHost
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
@@ -56,6 +57,11 @@ TEXTS = {
 }
 
 
+UNKNOWN_HOST = (
+    "unknown_host",
+    "The portal is not known by this name",
+    "Use the address that an administrator told you; they add names to ALLOWED_HOSTS.",
+)
 OLD_FORM = ("forbidden", "This form has expired", "Reload its page and submit it again.")
 
 
@@ -78,8 +84,8 @@ def answer(request: HttpRequest, status: int, text: tuple[str, str, str] | None 
     return response
 
 
-def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
-    return answer(request, 400)
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return answer(request, 400, UNKNOWN_HOST if isinstance(exception, DisallowedHost) else None)
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None, reason: str = "") -> HttpResponse:  # noqa: ARG001

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from django.http import QueryDict
 from django.utils.functional import SimpleLazyObject
+from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import ChoiceField
 from portal.api.jobs.files import FileOut
+from portal.api.jobs.filters import metadata_of
 from portal.api.jobs.jobs import token_name
 from portal.api.jobs.resources import JobOut
 from portal.clock import database_now
@@ -29,7 +30,6 @@ from scheduler.selectors.jobs import for_lists, get_job, visible_jobs
 from scheduler.selectors.metadata import with_metadata, without_metadata
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job, submit_job
 
-PAIR = re.compile(r"metadata\[(.*)\]\Z", re.DOTALL)
 WIDE = ("options", "evidence", "notes", "binding", "fixed", "chosen")  # columns that no list tells
 
 
@@ -46,8 +46,11 @@ class JobsView(OpenAIView):
 
     def take_parameters(self, params: QueryDict) -> dict[str, Any]:
         """`metadata[key]=value`, as clients write them."""
-        named = {match[1]: name for name in [*params] if (match := PAIR.match(name))}
-        return {"pairs": {key: params.pop(name)[-1] for key, name in named.items()}}
+        pairs = metadata_of(params)
+        names = {key: f"metadata[{key}]" for key in pairs}
+        if twice := [names[key] for key, texts in pairs.items() if len(texts) > 1]:
+            raise ValidationError({name: ["is given twice"] for name in twice})
+        return {"pairs": {key: params.pop(name)[-1] for key, name in names.items()}}
 
     def post(self, request: ApiRequest) -> Response:
         """Submit a job; what is left out, or `auto`, is recommended."""

@@ -56,5 +56,5 @@ def window(request: ApiRequest) -> timedelta:
     A client waits for an answer for as long as it says before it asks again.
     """
     told, count = request.headers.get(TIMEOUT, ""), int(request.headers[COUNT][:3])
-    timeout_s = int(float(told)) if told.replace(".", "", 1).isdecimal() else USUAL_TIMEOUT_S
+    timeout_s = float(told) if told.replace(".", "", 1).isdecimal() else USUAL_TIMEOUT_S
     return WINDOW + count * timedelta(seconds=min(timeout_s, LONGEST_TIMEOUT_S))

@@ -116,8 +116,24 @@ def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
         exc = exceptions.ParseError("The request cannot be read.")
     response = exception_handler(exc, context)
     if response is not None:
-        response.data = _drf_body(exc, response)
+        response.data = _drf_body(exc, response, _remedy(exc, context["view"]))
     return response
+
+
+def _remedy(exc: Exception, view: Any) -> str:
+    """What to do about a refusal of which DRF says what is wrong alone."""
+    match exc:
+        case exceptions.NotAuthenticated():
+            return " Send a token of the page API tokens: `Authorization: Bearer ft-...`."
+        case exceptions.MethodNotAllowed():
+            return f" Here go {', '.join(view.allowed_methods)}."
+        case exceptions.UnsupportedMediaType():
+            kinds = dict.fromkeys(parser.media_type for parser in view.get_parsers())
+            return f" Send it as {' or '.join(kinds)}."
+        case exceptions.NotAcceptable():
+            kinds = dict.fromkeys(renderer.media_type for renderer in view.get_renderers())
+            return f" Accept {' or '.join(kinds)}."
+    return ""
 
 
 def _fields(exc: Exception) -> Mapping[str, str]:
@@ -140,13 +156,15 @@ def _details(exc: Exception) -> dict[str, Any]:
     return {}
 
 
-def _drf_body(exc: Exception, response: Response) -> dict[str, Any]:
+def _drf_body(exc: Exception, response: Response, remedy: str) -> dict[str, Any]:
     if isinstance(exc, exceptions.ValidationError):
         fields = flatten(exc.detail)
         message = "; ".join(f"{name}: {text}" if name else text for name, text in fields.items())
         return error_body("not_found" if exc.status_code == 404 else "invalid", message, fields)
     detail = response.data.get("detail", "") if isinstance(response.data, Mapping) else ""
-    return error_body(getattr(detail, "code", None) or "error", str(detail), getattr(exc, "fields", None))
+    return error_body(
+        getattr(detail, "code", None) or "error", f"{detail}{remedy}", getattr(exc, "fields", None)
+    )
 
 
 def flatten(detail: Any, path: str = "") -> dict[str, str]:

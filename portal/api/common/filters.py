@@ -23,6 +23,17 @@ class TextFilter(filters.CharFilter):
     field_class = TextField
 
 
+class DigestField(TextField):
+    def to_python(self, value: Any) -> str:
+        return super().to_python(value).lower()
+
+
+class DigestFilter(filters.CharFilter):
+    """A SHA-256, in the form in which digests are kept."""
+
+    field_class = DigestField
+
+
 class WordFilter(filters.ChoiceFilter):
     """One of a few words; a refusal names them all."""
 

@@ -32,6 +32,8 @@ def narrowed(told: Any, query: QueryDict) -> Any:
     if len(query.getlist(FIELDS)) > 1:
         raise ValidationError({FIELDS: ["is given twice"]})
     names = [name.strip() for name in query.get(FIELDS, "").split(",")]
+    if "" in names:
+        raise ValidationError({FIELDS: ["names an empty field; name each by commas, or leave it out"]})
     rows = told.get("data") if isinstance(told, Mapping) else None
     if not isinstance(rows, list):
         return _only(told, names)
@@ -43,7 +45,5 @@ def _only(row: Any, names: list[str]) -> dict[str, Any]:
         raise ValidationError({FIELDS: ["cannot be chosen of this answer; leave it out"]})
     if strange := [name for name in names if name not in row]:
         reasons = strange_names(strange, list(row), "is not a field of this answer")
-        raise ValidationError(
-            {FIELDS: [f"{name or 'the empty name'} {why}" for name, why in reasons.items()]}
-        )
+        raise ValidationError({FIELDS: [f"{name} {why}" for name, why in reasons.items()]})
     return {name: row[name] for name in names}

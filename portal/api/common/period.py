@@ -9,7 +9,7 @@ from typing import Any
 from rest_framework.exceptions import ValidationError
 
 from portal.api.common.fields import StrictSerializer, ZonedDateTime
-from scheduler.selectors.analysis.period import Period
+from scheduler.selectors.analysis.period import Period, before
 
 
 class PeriodQuery(StrictSerializer):
@@ -23,7 +23,7 @@ def read_period(query: Mapping[str, Any], *, usual: timedelta, now: datetime) ->
     usual: how long it is unless the query says so. Raises ValidationError.
     """
     until = min(query.get("until") or now, now)
-    since = query.get("since") or until - usual
+    since = query.get("since") or before(until, usual)
     if since >= until:
         raise ValidationError({"since": ["must lie before the end of the period"]})
     return Period(since, until)

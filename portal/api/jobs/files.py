@@ -20,7 +20,7 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
-from portal.api.common.filters import TextFilter
+from portal.api.common.filters import DigestFilter, TextFilter
 from portal.api.common.idempotent import KEY, create, created
 from portal.api.common.refs import TeamRef, UserRef
 from portal.api.common.views import AnyAccept
@@ -64,7 +64,7 @@ class Upload(serializers.Serializer[Any]):
 
 
 class FileFilter(FilterSet):
-    sha256 = TextFilter(max_length=64, help_text="SHA-256 of the content, hexadecimal.")
+    sha256 = DigestFilter(max_length=64, help_text="SHA-256 of the content, hexadecimal.")
     name = TextFilter(field_name="filename", max_length=300, help_text="The whole name.")
     text = TextFilter(
         field_name="filename", lookup_expr="icontains", max_length=300, help_text="A part of the name."

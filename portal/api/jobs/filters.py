@@ -17,7 +17,7 @@ from rest_framework.exceptions import ValidationError
 
 from portal.accounts.models import User
 from portal.api.common.fields import MOST_NAMED, ZonedDateTime, unknown_names
-from scheduler.core.job_terms import LONGEST_KEY, LONGEST_VALUE
+from scheduler.core.job_terms import JOB_TERMS, LONGEST_KEY, LONGEST_VALUE
 from scheduler.models import Job
 from scheduler.selectors.job_filters import (
     LIVE,
@@ -30,7 +30,7 @@ from scheduler.selectors.metadata import with_metadata
 from scheduler.selectors.public_states import PUBLIC_STATES
 from trainer.written import composed
 
-METADATA = re.compile(rf"metadata\[(?P<key>.{{1,{LONGEST_KEY}}})\]")
+METADATA = re.compile(rf"metadata\[(?P<key>.{{1,{LONGEST_KEY}}})\]", re.DOTALL)
 STATES = [(state, state) for state in (*PUBLIC_STATES, LIVE)]
 METADATA_PARAMETER = OpenApiParameter(
     "metadata",
@@ -125,15 +125,20 @@ class JobFilter(FilterSet):
 
 
 def metadata_of(data: Any) -> dict[str, list[str]]:
-    """The texts by key of `metadata[KEY]`. Raises ValidationError for longer ones."""
+    """The texts by key of `metadata[KEY]`.
+
+    Raises ValidationError for those that no job has.
+    """
     found = {
         match["key"]: data.getlist(name) for name in data if (match := METADATA.fullmatch(name)) is not None
     }
-    if wrong := {
-        f"metadata[{key}]": [f"may have {LONGEST_VALUE} characters"]
-        for key, texts in found.items()
-        if len(texts[-1]) > LONGEST_VALUE
-    }:
+    wrong = dict[str, list[str]]()
+    for key, texts in found.items():
+        if len(texts[-1]) > LONGEST_VALUE:
+            wrong[f"metadata[{key}]"] = [f"may have {LONGEST_VALUE} characters"]
+        if "\x00" in key + texts[-1]:
+            wrong[f"metadata[{key}]"] = ["holds a NUL character; remove it"]
+    if wrong:
         raise ValidationError(wrong)
     return found
 
@@ -150,8 +155,9 @@ def selected(jobs: QuerySet[Job], asked: Mapping[str, Any], request: Any) -> Que
         if name not in known:
             strange.append(name[:50])
         elif name == "metadata":
-            if not isinstance(value, dict) or not _texts(value.values()):
-                wrong["filter.metadata"] = ["must be an object of texts"]
+            problem = JOB_TERMS["metadata"].problem(value) if value else "is empty; leave it out"
+            if problem:
+                wrong["filter.metadata"] = [problem]
             else:
                 data.update({f"metadata[{key}]": text for key, text in value.items()})
         elif name == "state" and isinstance(value, list) and _texts(value):

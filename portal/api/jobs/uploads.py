@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer, StrictText, WholeNumber
-from portal.api.common.filters import TextFilter, WordFilter
+from portal.api.common.filters import DigestFilter, WordFilter
 from portal.api.common.idempotent import KEY, create, created
 from portal.api.common.viewsets import Resource
 from portal.api.jobs.files import (
@@ -89,7 +89,7 @@ class CompleteIn(StrictSerializer):
 
 class UploadFilter(FilterSet):
     state = WordFilter(Upload.State.values, help_text="One of them.")
-    sha256 = TextFilter(max_length=64, help_text="Of the whole, as it was announced.")
+    sha256 = DigestFilter(max_length=64, help_text="Of the whole, as it was announced.")
 
 
 @takes_files(PART)

@@ -13,7 +13,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 
 from portal.accounts.models import User
 from portal.accounts.time_zones import local
-from scheduler.selectors.analysis.period import Period
+from scheduler.selectors.analysis.period import Period, before
 
 T = TypeVar("T")
 
@@ -25,6 +25,7 @@ RANGES: dict[str, timedelta | None] = {
 }
 DEFAULT = "7d"
 REMEMBERED_S = 60
+WEEK = timedelta(days=7)
 LONGEST = len("2026-11-01T12:30:00.000000+01:00")
 
 
@@ -101,11 +102,11 @@ def _between(query: Mapping[str, str], now: datetime) -> ChosenPeriod:
         if raw and moments[name] is None:
             errors.append(f"{name} must be a date such as {now:%Y-%m-%d}, or a date and a time.")
     end = min(moments["to"] or now, now)
-    start = moments["from"] or end - timedelta(days=7)
+    start = moments["from"] or before(end, WEEK)
     if not errors and start >= end:
         errors.append("The start (from) must lie before the end (to) and in the past.")
     if errors:
-        return ChosenPeriod(period=Period(now - timedelta(days=7), now), name=DEFAULT, errors=tuple(errors))
+        return ChosenPeriod(period=Period(now - WEEK, now), name=DEFAULT, errors=tuple(errors))
     return ChosenPeriod(period=Period(start, end), name="")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, F, FloatField, Func, Q, QuerySet, Sum, Value
@@ -15,6 +15,7 @@ from django.db.models.functions import Coalesce, Floor
 SLICES = 48
 WIDTHS_S = (60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
 DAY_S = 86_400
+FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
 
 
 class Seconds(Func):
@@ -69,6 +70,11 @@ class Period:
     def slice_of(self, column: str) -> Floor:
         """The number of the slice that the column lies in."""
         return Floor(Seconds(F(column), Value(self.start)) / Value(float(self.width_s)))
+
+
+def before(moment: datetime, length: timedelta) -> datetime:
+    """So long before a moment, or the first moment that there is."""
+    return max(moment, FIRST_MOMENT + length) - length
 
 
 def counts_by_slice(

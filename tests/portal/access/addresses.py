@@ -50,7 +50,11 @@ WORDS: dict[tuple[str, str], Iterable[str]] = {
 }  # fmt: skip
 # What no other route answers, and one address for those that several prefixes share.
 OTHER_ROUTES, OTHER_NAMES = "api/^.*$", r"^.*\Z"
-AS_OPENAI = {r"^(?:v1|openai/v1|openai)/": "v1/", r"^(?:v1|openai)\Z": "v1"}
+ONE_FOR_SEVERAL = {
+    r"^(?:v1|openai/v1|openai)/": "v1/",
+    r"^(?:v1|openai)\Z": "v1",
+    r"^(?:api|oauth(?:/.*)?)\Z": "oauth/nothing",
+}
 GAP = re.compile(r"<\w+:(\w+)>")
 TABLES = "/admin/"  # Django's own addresses for looking at tables: one rule for all
 
@@ -72,7 +76,7 @@ def addresses(route: str) -> Iterator[str]:
     """The route with its gaps filled, once for each word that it knows."""
     if route == OTHER_ROUTES:
         route = "api/nothing/"
-    for prefixes, prefix in AS_OPENAI.items():
+    for prefixes, prefix in ONE_FOR_SEVERAL.items():
         route = route.replace(prefixes, prefix)
     route = route.replace(OTHER_NAMES, "nothing")
     names = GAP.findall(route)

@@ -220,13 +220,30 @@ def test_files_are_found_by_name_text_and_digest_and_ordered(api: Program) -> No
         return [file["filename"] for file in answer.json()["data"]]
 
     assert names("order=name") == names("order=-bytes") == ["a.jsonl", "b.jsonl"]
-    assert names("name=a.jsonl") == names(f"sha256={made['a.jsonl']['sha256']}") == ["a.jsonl"]
+    sha256 = made["a.jsonl"]["sha256"]
+    assert names("name=a.jsonl") == names(f"sha256={sha256}") == ["a.jsonl"]
+    assert names(f"sha256={sha256.upper()}") == ["a.jsonl"]
     assert names("text=JSONL&order=created_at") == ["b.jsonl", "a.jsonl"]
     assert names("name=jsonl") == []
     page = api.get("/api/files/?order=name&limit=1").json()
     assert names(f"order=name&after={page['next']}") == ["b.jsonl"]
+    assert api.get(f"/api/files/?order=bytes&after={page['next']}").status_code == 400
+    assert api.get(f"/api/files/?order=name&after={page['next'][:-1]}").status_code == 400
     refused = api.get("/api/files/?sha256=&colour=red")
     assert set(refused.json()["error"]["fields"]) == {"sha256", "colour"}
+
+
+def test_a_list_ordered_by_name_goes_on_after_the_longest_names_of_any_script(api: Program) -> None:
+    long = ["".join(chr(first + 7 * n % 600) for n in range(220)) for first in (0x4E00, 0x20000)]
+    long.append("a" * 249)
+    for n, name in enumerate(long, 1):
+        upload(api, world.training_lines(n), name)
+    seen, after = list[str](), ""
+    while after is not None:
+        answer = api.get("/api/files/", {"order": "name", "limit": 1, **({"after": after} if after else {})})
+        seen.append(answer.json()["data"][0]["filename"])
+        after = answer.json()["next"]
+    assert sorted(seen) == sorted(long)
 
 
 def test_content_comes_whole_or_in_part_for_owner_and_team(

@@ -55,6 +55,43 @@ def test_another_content_type_is_415(api: APIClient) -> None:
     assert post(api, "<x/>", "text/xml").status_code == 415
 
 
+def test_a_refusal_says_what_would_be_taken(api: APIClient) -> None:
+    for answer, status, remedy in (
+        (APIClient().get("/api/jobs/"), 401, "Authorization: Bearer ft-"),
+        (api.put("/api/jobs/"), 405, "GET, POST"),
+        (post(api, "model=x", "text/plain"), 415, "as application/json"),
+        (api.post("/api/files/", {}, format="json"), 415, "as multipart/form-data"),
+        (api.get("/api/jobs/", headers={"Accept": "text/html"}), 406, "application/json"),
+        (api.put("/v1/files"), 405, "GET, POST"),
+        (api.get("/api/me/", headers={"Host": "elsewhere.example"}), 400, "ALLOWED_HOSTS"),
+        (api.get("/v1/models", headers={"Host": "elsewhere.example"}), 400, "ALLOWED_HOSTS"),
+    ):
+        assert answer.status_code == status, answer.content
+        assert remedy in answer.json()["error"]["message"]
+
+
+def test_no_address_of_programs_is_sent_on_to_another_one(api: APIClient) -> None:
+    for path in (
+        "/api",
+        "/api/jobs",
+        "/oauth",
+        "/oauth/token",
+        "/oauth/device-authorization",
+        "/v1",
+        "/openai",
+    ):
+        for answer in (api.get(path), api.post(path, "{}", content_type="application/json")):
+            assert answer.status_code == 404, path
+            assert answer["Content-Type"] == "application/json"
+    assert "/oauth/token/ with the slash" in api.post("/oauth/token").json()["error"]["message"]
+
+
+def test_a_period_may_end_in_the_first_days_that_there_are(api: APIClient) -> None:
+    for path in ("/api/spending/", "/api/failures/"):
+        assert api.get(path, {"until": "0001-01-02T00:00:00Z"}).status_code == 200
+        assert api.get(path, {"until": "0001-01-01T00:00:00Z"}).status_code == 400
+
+
 def test_a_body_over_a_megabyte_is_413(api: APIClient) -> None:
     answer = post(api, json.dumps({"name": "x" * 1_000_001}))
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")

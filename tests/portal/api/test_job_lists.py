@@ -122,6 +122,10 @@ def test_what_is_no_filter_is_refused_by_name(api: Program, jobs: dict[str, Job]
         ({f"metadata[{'k' * 65}]": "x"}, f"metadata[{'k' * 65}]"[:50]),
         ({"metadata[of]": "x" * 513}, "metadata[of]"),
         ({"metadata[of]": ["a", "b"]}, "metadata[of]"),
+        ({"metadata[of]": "a\x00"}, "metadata[of]"),
+        ({"metadata[a\x00]": "b"}, "metadata[a\x00]"),
+        ({"fields": ""}, "fields"),
+        ({"fields": "id,"}, "fields"),
     ):
         refused = api.get("/api/jobs/", query)
         assert (refused.status_code, list(refused.json()["error"]["fields"])) == (400, [field]), query
@@ -151,6 +155,7 @@ def test_jobs_are_cancelled_by_a_filter_if_they_are_as_many_as_was_said(
     assert "selects 3 jobs" in refused.json()["error"]["message"]
     assert cancel(stranger, 0, name="f").json()["data"] == []
     assert Job.objects.filter(state="cancelled").count() == 0
+    assert cancel(api, 0, metadata={"a\nb": "x"}).json()["data"] == []
     answer = cancel(api, 3, owner="me", state=["live", "failed"], metadata={"odd key": "x"}).json()
     assert [(one["id"], one["outcome"]) for one in answer["data"]] == [
         (jobs["a"].pk, "stopping"),
@@ -162,7 +167,10 @@ def test_jobs_are_cancelled_by_a_filter_if_they_are_as_many_as_was_said(
         ({"owner": 7}, "filter.owner"),
         ({"owner": ["me"]}, "filter.owner"),
         ({"state": "done"}, "filter.state"),
-        ({"metadata": {"of": 1}}, "filter.metadata"),
+        *(
+            ({"metadata": pairs}, "filter.metadata")
+            for pairs in ({"of": 1}, {"k" * 65: "x"}, {"": "x"}, {}, None)
+        ),
         ({}, "filter"),
     ):
         refused = cancel(api, 1, **selected)

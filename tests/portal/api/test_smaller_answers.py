@@ -39,7 +39,7 @@ def test_an_object_and_the_rows_of_a_list_tell_the_named_fields_alone(api: APICl
     [
         ("jobs/{job}/?fields=stat", "stat is not a field of this answer; did you mean state?"),
         ("jobs/?fields=id,stat", "did you mean state?"),
-        ("jobs/{job}/?fields=", "the empty name is not a field"),
+        ("jobs/{job}/?fields=", "names an empty field"),
         ("jobs/{job}/?fields=id&fields=state", "is given twice"),
         ("executions.csv?fields=model", "leave it out"),
     ],

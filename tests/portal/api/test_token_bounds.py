@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
@@ -62,6 +64,16 @@ def lab(person: User) -> Lab:
     DatasetFile.objects.filter(pk=file.pk).update(team=led)
     jobs = [world.job(colleague, team=led), world.job(person), world.job(colleague, team=other)]
     return Lab(person, led, other, *jobs, file)
+
+
+def test_a_token_that_never_ends_to_speak_of_is_rotated(person: User) -> None:
+    far = datetime.max.replace(microsecond=0, tzinfo=UTC)
+    api = token_client(person, expires_at=far)
+    ApiToken.objects.update(created_at=F("created_at") - timedelta(days=9))
+    token = ApiToken.objects.get()
+    answer = api.post(f"/api/tokens/tok-{token.pk}/rotate/")
+    assert answer.status_code == 201, answer.content
+    assert answer.json()["expires_at"].startswith("9999-12-31T")
 
 
 def ids(api: APIClient, address: str) -> set[str]:
@@ -135,6 +147,9 @@ def test_a_token_works_from_its_addresses_alone(person: User, address: str, insi
     answer = api.get("/api/me/", REMOTE_ADDR=address)
     assert answer.status_code == (200 if inside else 403), answer.content
     assert is_inside(address, ())
+    within_ipv6 = token_client(person, networks=clean_networks(["::ffff:10.1.0.0/112"]))
+    in_short = inside and "10.1." in address
+    assert within_ipv6.get("/api/me/", REMOTE_ADDR=address).status_code == (200 if in_short else 403)
 
 
 def test_the_last_use_is_told(person: User) -> None:

@@ -71,7 +71,12 @@ def test_a_retry_after_the_time_of_any_client_is_a_new_intent(
     client: Program, job_body: dict[str, Any]
 ) -> None:
     first = made(post(client, job_body, 0))
-    for minutes, timeout, finds in ((9, "60", True), (3, "60", False), (0, "600", True)):
+    for minutes, timeout, finds in (
+        (9, "60", True),
+        (3, "60", False),
+        (0, "600", True),
+        (0, "9" * 400, True),
+    ):
         IdempotencyKey.objects.update(created_at=F("created_at") - timedelta(minutes=minutes))
         found = made(post(client, job_body, 1, **{"x-stainless-read-timeout": timeout}))
         if not finds:

@@ -70,6 +70,8 @@ def test_a_wrong_period_is_told_and_the_page_still_stands(path: str, browser: Cl
     answer = browser.get(path.split("?")[0], {"from": "tomorrow"})
     assert answer.status_code == 400
     assert b"from must be a date such as" in answer.content
+    too_early = browser.get(path.split("?")[0], {"to": "0001-01-02"})
+    assert b"must lie before the end" in too_early.content or too_early.status_code == 200
 
 
 @pytest.fixture
