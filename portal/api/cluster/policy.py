@@ -73,6 +73,8 @@ class PolicyIn(StrictSerializer):
 
 
 class PolicyApi(AdminWritesApi):
+    moving = frozenset({"fallback"})
+
     @extend_schema(operation_id="policy_retrieve", responses=PolicyOut)
     def get(self, request: ApiRequest) -> Response:
         """Which policy decides now, and which others there are."""

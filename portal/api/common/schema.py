@@ -5,7 +5,7 @@ Parts of drf-spectacular, which makes the OpenAPI document.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from drf_spectacular.extensions import (
@@ -24,6 +24,7 @@ from portal.api.common.idempotent import KEY
 from portal.api.common.ids import LONGEST_NAME
 from portal.api.common.narrow import PARAMETER
 from portal.api.common.pages import NoQuery
+from portal.api.common.tags import MATCH, NONE_MATCH
 from portal.api.common.viewsets import Resource
 from trainer.recipes import PARAMS, Param
 
@@ -33,6 +34,7 @@ ERRORS = {
     403: "The scope of the token, or the role of its person, is too small.",
     404: "There is no such object, or it is not yours.",
     409: "It is in another state, or someone else changed it; read it again.",
+    412: "It is not as it was in the answer whose `ETag` came as `If-Match`; read it again.",
     413: "The body is too large.",
     415: "The body is of another type.",
     422: "The Idempotency-Key came with another body before.",
@@ -40,6 +42,11 @@ ERRORS = {
     503: "The portal is busy or its database is away; `Retry-After`.",
 }
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
+ETAG = {"schema": {"type": "string"}, "description": "Its tag, for `If-None-Match` and `If-Match`."}
+CONDITIONS = {
+    NONE_MATCH: "The `ETag` of an answer; as long as it holds, this one is 304, without a body.",
+    MATCH: "The `ETag` of the answer that the change begins from.",
+}
 
 
 class ApiSchema(AutoSchema):
@@ -47,6 +54,39 @@ class ApiSchema(AutoSchema):
 
     view: Any
     method: str
+
+    def get_operation(self, *args: Any) -> Any:
+        """With the tags of objects, and the conditions that name them."""
+        operation = super().get_operation(*args)
+        if operation and getattr(self.view, "has_fields", False):
+            answers, told = operation["responses"], self._tells_one_object(operation)
+            if told and self.method != "POST":
+                answers["200"]["headers"] = {"ETag": ETAG}
+            if told and self.method == "GET":
+                answers["304"] = {"description": "It is as in the answer that `If-None-Match` names."}
+                _take(operation, NONE_MATCH)
+            elif self._begins_from_match():
+                answers["412"] = self._error(ERRORS[412])
+                _take(operation, MATCH)
+        return operation
+
+    def _tells_one_object(self, operation: Mapping[str, Any]) -> bool:
+        """Does an answer of 200 tell one object? Lists have rows in `data`."""
+        content = operation["responses"].get("200", {}).get("content", {})
+        name = content.get("application/json", {}).get("schema", {}).get("$ref", "").rpartition("/")[2]
+        known = self.registry._components.get((name, ResolvedComponent.SCHEMA))
+        fields = known.schema.get("properties", {}) if known else {}
+        return bool(name) and fields.get("data", {}).get("type") != "array"
+
+    def _begins_from_match(self) -> bool:
+        """Changes of what an address names, and verbs of an object that can be read."""
+        if self.method != "POST":
+            return self.method in WRITES
+        is_verb = (
+            isinstance(self.view, Resource)
+            and f"{{{self.view.lookup_url_kwarg}}}" in self.path.split("/")[-3:]
+        )
+        return is_verb and hasattr(self.view, "retrieve") and "get" not in self.view.action_map
 
     def get_operation_id(self) -> str:
         if isinstance(self.view, Resource):
@@ -110,12 +150,14 @@ class ApiSchema(AutoSchema):
 
     def _get_response_bodies(self, direction: Any = "response") -> Any:
         answers = super()._get_response_bodies(direction)
-        schema = self.resolve_serializer(ErrorOut, "response").ref
         described = {str(status): ERRORS[status] for status in self._errors()} | {"default": "Any error."}
         for status, description in described.items():
-            content = {"application/json": {"schema": schema}}
-            answers.setdefault(status, {"description": description, "content": content})
+            answers.setdefault(status, self._error(description))
         return answers
+
+    def _error(self, description: str) -> dict[str, Any]:
+        schema = self.resolve_serializer(ErrorOut, "response").ref
+        return {"description": description, "content": {"application/json": {"schema": schema}}}
 
     def _get_request_for_media_type(self, serializer: Any, direction: Any = "request") -> Any:
         """One of several bodies is needed where each of them is."""
@@ -142,6 +184,14 @@ class ApiSchema(AutoSchema):
         if KEY in [*self.get_override_parameters(), *self._declared()]:
             yield 422
         yield from (429, 503)
+
+
+def _take(operation: dict[str, Any], header: str) -> None:
+    """Let an operation take a condition."""
+    parameter = build_parameter_type(
+        name=header, location="header", schema={"type": "string"}, description=CONDITIONS[header]
+    )
+    operation.setdefault("parameters", []).append(parameter)
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

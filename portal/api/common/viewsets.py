@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, ClassVar, TypeVar
 
 from django.db.models import Model, QuerySet
+from django.http import QueryDict
 from django.utils.functional import cached_property
 from django_filters.rest_framework import DjangoFilterBackend, FilterSet, MultipleChoiceFilter
 from rest_framework.permissions import SAFE_METHODS
@@ -105,6 +106,23 @@ class Resource(StrictView, GenericViewSet[Any]):
         """The row that the address names. Raises NotFound."""
         text = self.kwargs[self.lookup_url_kwarg or self.lookup_field]
         return self.row_named(self.get_queryset(), text)
+
+    def row_to_change(self) -> Any:
+        return self.get_object() if self.detail else None
+
+    def read_again(self, request: Request, *args: Any, **kwargs: Any) -> Response | None:
+        """What GET answers now, at the address of a verb of its object."""
+        is_verb = self.detail and next(reversed(kwargs)) == self.lookup_url_kwarg
+        read = self.action_map.get("get") or ("retrieve" if is_verb else "")
+        if not hasattr(self, read):
+            return None
+        asked, self.action = self.action, read
+        try:
+            self.parameters = read_query(self.query_class(read), QueryDict())
+            answer: Response = getattr(self, read)(request, *args, **kwargs)
+            return answer
+        finally:
+            self.action = asked
 
     def row_named(self, rows: QuerySet[Row], text: str, noun: str = "") -> Row:
         """The row of an id or a name. Raises NotFound."""

@@ -84,6 +84,7 @@ class Arrays(Resource):
     """Jobs over a list of values."""
 
     noun, is_named = "array", False
+    moving = frozenset({"jobs"})
     serializer_class = ArrayOut
     queryset = no_arrays()
     lookup_url_kwarg = "array_id"

@@ -19,6 +19,7 @@ from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer
 from portal.api.common.idempotent import create, created
+from portal.api.common.tags import NONE_MATCH, is_known
 from portal.api.common.viewsets import Resource
 from portal.api.common.waiting import News
 from portal.api.jobs.filters import METADATA_PARAMETER, JobFilter, metadata_of, selected
@@ -35,7 +36,7 @@ from portal.api.jobs.requests import (
     with_objects,
 )
 from portal.api.jobs.resources import JobBrief, JobOut
-from portal.api.jobs.tags import names, seen_version, tag_of
+from portal.api.jobs.tags import seen_version, tag_of
 from portal.clock import database_now
 from scheduler.errors import Conflict
 from scheduler.models import Job
@@ -105,6 +106,12 @@ class Jobs(ListModelMixin, Resource):
         now = SimpleLazyObject(database_now)  # a list asks for it only if one of its jobs runs
         return {**super().get_serializer_context(), "now": now, "user": self.request.user}
 
+    def begin_from_match(self, request: Request) -> None:
+        """Changes compare versions themselves.
+
+        They hold no lock while options are looked for.
+        """
+
     @extend_schema(
         request=PolymorphicProxySerializer(
             component_name="NewJob", serializers=[JobIn, PlanIn], resource_type_field_name=None
@@ -136,18 +143,18 @@ class Jobs(ListModelMixin, Resource):
 
         Its `ETag` changes with its state, terms and progress. With `wait_s` the answer waits for that.
         """
-        known, wait_s = request.headers.get("If-None-Match"), self.parameters.get("wait_s")
+        knows_one, wait_s = NONE_MATCH in request.headers, self.parameters.get("wait_s")
         until = self.parameters.get("until", "change")
-        if known or wait_s:
+        if knows_one or wait_s:
             aspect = Aspect.PROGRESS if until == "change" else Aspect.STATE
             news = News(request, job_id, aspect, wait_s)
             seen = glance_at(request.user, job_id)
             tag = tag_of(seen)
-            is_known = bool(known and names(known, tag))
-            changed = news.arrived or bool(known and not is_known)
+            is_same = is_known(request, tag)
+            changed = news.arrived or (knows_one and not is_same)
             if not _is_due(seen, until, changed=changed) and (later := news.await_more()):
                 return later
-            if is_known:
+            if is_same:
                 return Response(status=304, headers={"ETag": tag})
         return self._whole(job_id)
 

@@ -147,6 +147,9 @@ class Markets(ListModelMixin, RetrieveModelMixin, AdminWrites):
     """Markets of rented nodes; everyone sees them, administrators keep them."""
 
     noun = "market"
+    moving = frozenset(
+        {"price", "available", "spot_nodes", "on_demand_nodes", "orders", "weights", "problem"}
+    )
     about = {
         "list": "Markets with their present price and availability.",
         "retrieve": "One market.",

@@ -101,6 +101,7 @@ class Calibrations(ListModelMixin, RetrieveModelMixin, AdminResource):
     """Short trainings that measure a node where predictions are least certain."""
 
     noun, is_named = "calibration of this node", False
+    moving = frozenset({"submitted", "ended", "judged_runs", "error_before", "error_after", "measured"})
     about = {
         "list": "The node's calibrations, newest first, without their runs.",
         "retrieve": "One calibration with what it measured so far.",

@@ -240,6 +240,10 @@ class Nodes(ListModelMixin, RetrieveModelMixin, AdminWrites):
     """Nodes with their GPUs; everyone sees them, administrators run them."""
 
     noun = "node"
+    moving = frozenset(
+        {"state", "state_since", "last_seen_at", "free_gpus", "gpus", "withdraw_in_s", "held_models"}
+        | {"speed_tests", "link_speeds", "link_problem"}
+    )
     about = {
         "list": "Nodes with their GPUs, and which of them are busy; those that joined last come first.",
         "retrieve": "One node.",

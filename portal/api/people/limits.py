@@ -137,6 +137,7 @@ class ShareOut(serializers.Serializer[ShareUsed]):
 class ShareResource(Resource):
     """Teams and people, who have a weight in fair shares."""
 
+    moving = frozenset({"used_gpu_s"})
     takes = {"set_share": ShareIn}
     tells = {"share": ShareOut, "set_share": ShareOut}
 

@@ -99,6 +99,9 @@ class TokenOut(serializers.ModelSerializer[ApiToken]):
         ]  # fmt: skip
 
 
+USE = frozenset({"last_used_at", "last_used_for", "last_used_from"})  # of a token, which moves by itself
+
+
 class NewTokenOut(TokenOut):
     token = serializers.CharField(
         allow_null=True, help_text="The token itself, shown only once; null when the request was repeated."
@@ -129,6 +132,7 @@ class Tokens(ListModelMixin, RetrieveModelMixin, Resource):
     """Your API tokens."""
 
     noun, is_named = "token of yours", False
+    moving = USE
     about = {
         "list": "Your tokens, newest first; the tokens themselves are not kept.",
         "retrieve": "One of your tokens.",

@@ -112,6 +112,7 @@ class Teams(ListModelMixin, RetrieveModelMixin, ShareResource):
     """People who see each other's jobs and are charged together."""
 
     noun = "team of yours"
+    moving = ShareResource.moving | {"warnings"}
     about = {
         "list": "Your teams, newest first; all of them for administrators.",
         "retrieve": "One team with its members, leads first.",

@@ -24,6 +24,7 @@ from portal.api.common.fields import Email, Name, StrictBoolean, StrictSerialize
 from portal.api.common.filters import TextFilter
 from portal.api.common.ids import IdField, RowField, public_id
 from portal.api.people.limits import LimitIn, LimitOut, ShareResource, limits_told
+from portal.api.people.me import USE
 from portal.api.people.user_tokens import UserTokens
 from scheduler.services.lockouts import lock_out, reset_password
 from scheduler.services.quotas import LimitValues, set_limit
@@ -103,6 +104,7 @@ class Users(ListModelMixin, RetrieveModelMixin, UserTokens, ShareResource):
     """
 
     noun = "user"
+    moving = USE | ShareResource.moving | {"last_login_at", "gpu_hours_used"}
     about = {"list": "Everyone, newest first.", "retrieve": "One person."}
     serializer_class = UserOut
     queryset = User.objects.none()

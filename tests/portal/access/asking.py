@@ -84,7 +84,7 @@ class AccessMatrix:
                 "GET" if method == "ANY" else method,
                 path,
                 headers=headers,
-                **self._content(address, body, headers),
+                **self.content(address, body, headers),
             )
             content = b"".join(answer.streaming_content) if answer.streaming else answer.content
             self.before_rollback()
@@ -109,7 +109,7 @@ class AccessMatrix:
     def filled(self, text: str) -> str:
         return GAP.sub(lambda gap: self.places.get(gap[1], gap[0]), text)
 
-    def _content(self, address: str, body: str, headers: dict[str, str]) -> dict[str, Any]:
+    def content(self, address: str, body: str, headers: dict[str, str]) -> dict[str, Any]:
         if body == "@bytes":
             headers["X-Content-SHA256"] = hashlib.sha256(b"bytes").hexdigest()
             return {"data": b"bytes", "content_type": "application/octet-stream"}
