@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -437,15 +439,7 @@ class TestLive:
             said = call(*words, "--json")
             assert said.code == 0, said.err
             answers_schema(schema, component, json.loads(said.out))
-        for words in (
-            ("models",),
-            ("gpus",),
-            ("teams",),
-            ("users",),
-            ("tokens",),
-            ("windows",),
-            ("nodes", "ls"),
-        ):
+        for words in (("models",), ("gpus",)):
             said = call(*words, "--json")
             assert said.code == 0, said.err
             assert isinstance(json.loads(said.out)["data"], list)
@@ -457,6 +451,56 @@ class TestLive:
         assert call("cancel", made["id"]).code == 0, "what is cancelled already stays so"
         assert call("files", "rm", uploaded["id"]).code == 0
         assert call("files", "show", uploaded["id"]).code == 4
+
+    def test_an_administrator_runs_people_and_nodes_from_a_shell(self, call: Call, request: Any) -> None:
+        request.getfixturevalue("_signed_in")
+        world.fake_node(name="alpha")
+
+        def does(line: str, *, shows: str = "", code: int = 0) -> Said:
+            said = call(*line.split())
+            assert said.code == code, f"{line}: {said.err}"
+            assert shows in said.out + said.err, line
+            if code == 0 and not line.endswith("--json") and " ls" in line:
+                assert isinstance(json.loads(call(*line.split(), "--json").out)["data"], list)
+            return said
+
+        does("teams make owls")
+        assert len(does("users make bo --email bo@example.org").out) > 8, "a password"
+        does("teams add owls bo --role lead", shows="lead  bo (user-")
+        does("teams ls", shows="owls")
+        does("users ls bo", shows="bo@example.org")
+        does("users show bo", shows="max_class")
+        does("users password bo --keep-tokens", shows="only now")
+        does("users deactivate bo", shows="--yes", code=2)
+        does("users deactivate bo --yes", shows="bo is deactivated")
+        does("users activate bo", shows="bo is active")
+        does("accounts make ci --team owls", shows="--of ci")
+        does("accounts ls", shows="owls")
+        made = does("tokens make pipeline --of ci --days 3 --network 127.0.0.0/8")
+        assert made.out.startswith("ft-")
+        does("tokens rotate pipeline --of ci", shows="ft-")
+        two = re.findall(r"tok-\d+", does("tokens end pipeline --of ci", code=2).err)
+        does(f"tokens end {' '.join(two)} --of ci", shows="has ended")
+        does("tokens end pipeline --of ci", shows="There is no pipeline", code=4)
+        does("tokens ls --of ci", shows="pipeline")
+        does("tokens make a --days 3 --no-end", code=2)
+        does("tokens make mine --scope read", shows="scope read")
+        does("tokens end mine")
+        does("accounts end ci", code=2)
+        does("accounts end ci -y")
+        does("accounts activate ci", shows="ci is active")
+        does("teams remove owls bo")
+        does("teams remove owls bo", code=4)
+        does("teams show owls", shows="owls (team-")
+        does("teams rm owls", code=2)
+        does("nodes price alpha 2.5", shows="2.5 per GPU hour")
+        does("nodes drain alpha --reason fans --move-jobs")
+        does("nodes resume alpha", shows="takes jobs again")
+        begins, ends = (f"{database_now() + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}" for days in (1, 2))
+        window = does(f"windows make alpha --begins {begins} --ends {ends}").out.strip()
+        does("windows ls", shows=f"{ends[:10]} {ends[11:16]}")
+        does(f"windows rm {window}", shows="is removed")
+        does("spending --by node")
 
     def test_what_was_shown_is_submitted_or_nothing(self, live_server: LiveServer) -> None:
         person = world.user("ada")

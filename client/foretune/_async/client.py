@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx2
 
@@ -45,6 +46,7 @@ class AsyncClient:
         self.teams = AsyncCollection(self.transport, "teams")
         self.users = AsyncCollection(self.transport, "users")
         self.tokens = AsyncCollection(self.transport, "tokens")
+        self.service_accounts = AsyncCollection(self.transport, "service-accounts")
         self.windows = AsyncCollection(self.transport, "windows")
         self.markets = AsyncCollection(self.transport, "markets")
         self.executions = AsyncCollection(self.transport, "executions")
@@ -61,6 +63,10 @@ class AsyncClient:
 
     async def aclose(self) -> None:
         await self.transport.aclose()
+
+    def tokens_of(self, owner: str) -> AsyncCollection:
+        """The tokens of a person or service account, by its id or name."""
+        return AsyncCollection(self.transport, f"users/{quote(owner, safe='')}/tokens")
 
     async def request(self, method: str, path: str, **options: Any) -> Any:
         """Any call of the REST API: the answer's JSON, None without one.
@@ -97,14 +103,41 @@ class AsyncCollection:
         return [Record.parse(row) async for row in self._transport.pages(f"{self._path}/", filters)]
 
     async def get(self, identity: str) -> Record:
-        return Record.parse(await self._transport.json("GET", f"{self._path}/{identity}/"))
+        return Record.parse(await self._transport.json("GET", self._place(identity)))
+
+    async def create(self, **fields: Any) -> Record:
+        """Make one.
+
+        A token or a password is told this one time.
+        """
+        made = await self._transport.json("POST", f"{self._path}/", json=fields, key=_http.new_key())
+        return Record.parse(made)
+
+    async def change(self, identity: str, **fields: Any) -> Record:
+        """What is left out stays as it is."""
+        place = self._place(identity)
+        return Record.parse(await self._transport.json("PATCH", place, json=fields, harmless=True))
+
+    async def delete(self, identity: str) -> None:
+        await self._transport.request("DELETE", self._place(identity))
+
+    async def act(self, identity: str, verb: str, **fields: Any) -> Record:
+        """A verb such as `drain` of nodes or `rotate` of tokens; returns what it answers."""
+        place = f"{self._place(identity)}{verb}/"
+        return Record.parse(await self._transport.json("POST", place, json=fields, key=_http.new_key()))
+
+    def _place(self, identity: str) -> str:
+        return f"{self._path}/{quote(identity, safe='')}/"
 
     async def find(self, name: str) -> Record:
         """The one with this id or, if only one has it, this name.
 
         Raises NotFound and ForetuneError.
         """
-        rows = await self.list()
+        return self.the_one(await self.list(), name)
+
+    def the_one(self, rows: Sequence[Record], name: str) -> Record:
+        """That of the rows which has this id or name."""
         for field in ("id", "name", "username"):
             found = [row for row in rows if str(row.raw.get(field)) == name]
             if len(found) == 1:

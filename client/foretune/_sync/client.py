@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx2
 
@@ -46,6 +47,7 @@ class Client:
         self.teams = Collection(self.transport, "teams")
         self.users = Collection(self.transport, "users")
         self.tokens = Collection(self.transport, "tokens")
+        self.service_accounts = Collection(self.transport, "service-accounts")
         self.windows = Collection(self.transport, "windows")
         self.markets = Collection(self.transport, "markets")
         self.executions = Collection(self.transport, "executions")
@@ -62,6 +64,10 @@ class Client:
 
     def close(self) -> None:
         self.transport.close()
+
+    def tokens_of(self, owner: str) -> Collection:
+        """The tokens of a person or service account, by its id or name."""
+        return Collection(self.transport, f"users/{quote(owner, safe='')}/tokens")
 
     def request(self, method: str, path: str, **options: Any) -> Any:
         """Any call of the REST API: the answer's JSON, None without one.
@@ -98,14 +104,41 @@ class Collection:
         return [Record.parse(row) for row in self._transport.pages(f"{self._path}/", filters)]
 
     def get(self, identity: str) -> Record:
-        return Record.parse(self._transport.json("GET", f"{self._path}/{identity}/"))
+        return Record.parse(self._transport.json("GET", self._place(identity)))
+
+    def create(self, **fields: Any) -> Record:
+        """Make one.
+
+        A token or a password is told this one time.
+        """
+        made = self._transport.json("POST", f"{self._path}/", json=fields, key=_http.new_key())
+        return Record.parse(made)
+
+    def change(self, identity: str, **fields: Any) -> Record:
+        """What is left out stays as it is."""
+        place = self._place(identity)
+        return Record.parse(self._transport.json("PATCH", place, json=fields, harmless=True))
+
+    def delete(self, identity: str) -> None:
+        self._transport.request("DELETE", self._place(identity))
+
+    def act(self, identity: str, verb: str, **fields: Any) -> Record:
+        """A verb such as `drain` of nodes or `rotate` of tokens; returns what it answers."""
+        place = f"{self._place(identity)}{verb}/"
+        return Record.parse(self._transport.json("POST", place, json=fields, key=_http.new_key()))
+
+    def _place(self, identity: str) -> str:
+        return f"{self._path}/{quote(identity, safe='')}/"
 
     def find(self, name: str) -> Record:
         """The one with this id or, if only one has it, this name.
 
         Raises NotFound and ForetuneError.
         """
-        rows = self.list()
+        return self.the_one(self.list(), name)
+
+    def the_one(self, rows: Sequence[Record], name: str) -> Record:
+        """That of the rows which has this id or name."""
         for field in ("id", "name", "username"):
             found = [row for row in rows if str(row.raw.get(field)) == name]
             if len(found) == 1:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .._sync.client import Client
 
 Function = Callable[..., Any]
+Columns = Mapping[str, Callable[[Any], str]]
 
 
 def command(
@@ -64,9 +65,7 @@ class Session:
         """One object: its JSON, or as people read it."""
         click.echo(dumps(raw) if self.as_json else text())
 
-    def rows(
-        self, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Callable[[Any], str]], *, none: str
-    ) -> None:
+    def rows(self, rows: Sequence[Mapping[str, Any]], columns: Columns, *, none: str) -> None:
         """A list as a table.
 
         columns: by heading (see `table`), what is shown of a row; empty ones are left out. none: what is
@@ -92,6 +91,23 @@ class Session:
         """One line of JSON, of something that goes on."""
         click.echo(json.dumps(raw, ensure_ascii=False))
         sys.stdout.flush()
+
+
+def list_rows(session: Session, collection: Any, columns: Columns, *, none: str, **filters: Any) -> None:
+    """All objects of a kind as a table."""
+    session.rows([row.raw for row in collection.list(**filters)], columns, none=none)
+
+
+def sure(question: str, yes: bool) -> None:
+    """Ask before what cannot be taken back.
+
+    Raises UsageError where nobody can be asked, and Abort.
+    """
+    if yes:
+        return
+    if not on_terminal():
+        raise click.UsageError(f"{question} Nobody can be asked here: --yes does it.")
+    click.confirm(question, default=False, abort=True, err=True)
 
 
 def dumps(raw: Any) -> str:

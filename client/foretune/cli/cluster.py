@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import click
 
-from .base import Session, command, named, note, pairs
+from .base import Columns, Session, command, list_rows, named, note, pairs
 from .jobs import columns, shown_owner
 
 NODE = click.argument("node")
-Columns = Mapping[str, Callable[[Any], str]]
 
 
 @click.group("nodes")
@@ -24,9 +23,9 @@ def nodes_command() -> None:
 @click.option("--state", help="Only nodes in this state.")
 def nodes_ls(session: Session, state: str | None) -> None:
     """List nodes."""
-    _list(
+    list_rows(
         session,
-        "nodes",
+        session.client.nodes,
         {
             "name": lambda node: node["name"],
             "state": lambda node: node["state"],
@@ -75,19 +74,33 @@ def _price(node: Mapping[str, Any]) -> str:
     return "" if node["price_per_gpu_hour"] is None else f"{node['price_per_gpu_hour']:g}"
 
 
-def _node_verb(name: str, help_text: str, done: str) -> None:
+def _node_verb(name: str, help_text: str, done: str, also: Callable[[Any], Any]) -> None:
     @command(name, parent=nodes_command, help_text=help_text)
     @NODE
     @click.option("--reason", default="", help="Why, for those who look at the node.")
-    def verb(session: Session, node: str, reason: str) -> None:
+    @also
+    def verb(session: Session, node: str, reason: str, **flags: bool) -> None:
         found = session.client.nodes.find(node)
-        body = {"reason": reason} if reason else {}
-        answer = session.client.request("POST", f"nodes/{found.id}/{name}/", json=body, harmless=True)
-        session.show(answer, lambda: f"{found.name} {done}")
+        body = {
+            **({"reason": reason} if reason else {}),
+            **{flag: True for flag, set_ in flags.items() if set_},
+        }
+        answer = session.client.nodes.act(found.id, name, **body)
+        session.show(answer.raw, lambda: f"{found.name} {done}")
 
 
-_node_verb("drain", "Give a node no new jobs; those that run end there.", "takes no more jobs")
-_node_verb("resume", "Let a node take jobs again.", "takes jobs again")
+_node_verb(
+    "drain",
+    "Give a node no new jobs; those that run end there.",
+    "takes no more jobs",
+    click.option("--move-jobs", is_flag=True, help="Its jobs go on elsewhere, from a checkpoint."),
+)
+_node_verb(
+    "resume",
+    "Let a node take jobs again.",
+    "takes jobs again",
+    click.option("--take-over-gpus", is_flag=True, help="Its GPUs are as they are now."),
+)
 
 
 @command("price", parent=nodes_command)
@@ -96,18 +109,23 @@ _node_verb("resume", "Let a node take jobs again.", "takes jobs again")
 def nodes_price(session: Session, node: str, price: float) -> None:
     """Set what an hour of one of its GPUs costs."""
     found = session.client.nodes.find(node)
-    body = {"price_per_gpu_hour": price}
-    answer = session.client.request("PATCH", f"nodes/{found.id}/", json=body)
-    session.show(answer, lambda: f"{found.name}: {price:g} per GPU hour")
+    answer = session.client.nodes.change(found.id, price_per_gpu_hour=price)
+    session.show(answer.raw, lambda: f"{found.name}: {price:g} per GPU hour")
 
 
 @command("join", parent=nodes_command)
-def nodes_join(session: Session) -> None:
+@click.option("--uses", type=click.IntRange(1, 1000), default=1, show_default=True, help="For so many nodes.")
+@click.option("--hours", type=click.IntRange(1, 168), default=1, show_default=True, help="For so long.")
+def nodes_join(session: Session, uses: int, hours: int) -> None:
     """Print the command that makes a machine a node, with a new join token."""
+    from .._errors import ForetuneError
     from .._http import new_key
 
-    answer = session.client.request("POST", "nodes/join-tokens/", json={}, key=new_key())
-    session.show(answer, lambda: str(answer.get("command") or answer))
+    asked = {"uses": uses, "lifetime_s": hours * 3600}
+    answer = session.client.request("POST", "nodes/join-tokens/", json=asked, key=new_key())
+    if answer["join_token"] is None:
+        raise ForetuneError("The answer with the token was lost: ask once more.")
+    session.show(answer, lambda: str(answer["command"] or answer["join_token"]))
 
 
 @command("queue")
@@ -120,11 +138,6 @@ def queue_command(session: Session, limit: int) -> None:
     session.rows([job.raw for job in islice(found, limit)], shown, none="No job waits or runs.")
 
 
-def _list(session: Session, path: str, shown: Columns, *, none: str, **filters: Any) -> None:
-    rows = [row.raw for row in getattr(session.client, path).list(**filters)]
-    session.rows(rows, shown, none=none)
-
-
 @command("models")
 @click.argument("text", required=False)
 def models_command(session: Session, text: str | None) -> None:
@@ -134,7 +147,7 @@ def models_command(session: Session, text: str | None) -> None:
         ">parameters": lambda row: f"{row['parameters']:,}",
         "architecture": lambda row: row["architecture"],
     }
-    _list(session, "models", shown, none="No such models.", text=text)
+    list_rows(session, session.client.models, shown, none="No such models.", text=text)
 
 
 @command("gpus")
@@ -147,7 +160,7 @@ def gpus_command(session: Session, text: str | None) -> None:
         "gpu": lambda row: row["name"],
         ">memory": lambda row: size(row["memory_gib"] * 2**30),
     }
-    _list(session, "gpus", shown, none="No such GPUs.", text=text)
+    list_rows(session, session.client.gpus, shown, none="No such GPUs.", text=text)
 
 
 @command("spending")
@@ -175,56 +188,46 @@ def _number_of(name: str) -> Callable[[Any], str]:
     return shown
 
 
-@command("windows")
-def windows_command(session: Session) -> None:
-    """List maintenance windows."""
+@click.group("windows")
+def windows_command() -> None:
+    """Maintenance windows, in which nodes are closed."""
+
+
+@command("ls", parent=windows_command)
+def windows_ls(session: Session) -> None:
+    """List the windows that have not ended."""
     from .._tables import moment
 
     shown: Columns = {
-        "id": lambda row: str(row["id"]),
+        "id": lambda row: row["id"],
         "begins": lambda row: moment(row["begins_at"]),
         "ends": lambda row: moment(row["ends_at"]),
-        "~nodes": lambda row: ", ".join(named(node) for node in row["nodes"]),
-        "team": lambda row: named(row["team"]) or "nobody",
+        "~nodes": lambda row: ", ".join(row["nodes"]),
+        "for": lambda row: named(row["team"]) or ("a team" if row["reserved"] else "nobody"),
         "~note": lambda row: row["note"],
     }
-    _list(session, "windows", shown, none="No windows.")
+    list_rows(session, session.client.windows, shown, none="No windows.")
 
 
-@command("teams")
-def teams_command(session: Session) -> None:
-    """List your teams and who is in them."""
-    shown: Columns = {
-        "name": lambda row: row["name"],
-        "~members": lambda row: ", ".join(member["username"] for member in row["members"]),
-        "id": lambda row: str(row["id"]),
-    }
-    _list(session, "teams", shown, none="You are in no team.")
+@command("make", parent=windows_command)
+@click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
+@click.option("--begins", required=True, metavar="MOMENT", help="E.g. 2027-01-01T00:00:00+01:00.")
+@click.option("--ends", required=True, metavar="MOMENT", help="When the nodes open again.")
+@click.option("--team", help="The only one whose jobs may use them; else nobody's may.")
+@click.option("--note", "text", default="", help="Why, for those whose jobs wait.")
+def windows_make(
+    session: Session, nodes: Sequence[str], begins: str, ends: str, team: str | None, text: str
+) -> None:
+    """Close nodes during a time, as an administrator."""
+    closed = [session.client.nodes.find(node).id for node in nodes]
+    asked = {"begins_at": begins, "ends_at": ends, "nodes": closed, "note": text}
+    made = session.client.windows.create(**asked, **({"team": team} if team else {})).raw
+    session.show(made, lambda: str(made["id"]))
 
 
-@command("users")
-def users_command(session: Session) -> None:
-    """List people, for administrators."""
-    shown: Columns = {
-        "name": lambda row: row["username"],
-        "mail": lambda row: row.get("email") or "",
-        "administrator": lambda row: "yes" if row.get("admin") else "",
-        "id": lambda row: str(row["id"]),
-    }
-    _list(session, "users", shown, none="Nobody.")
-
-
-@command("tokens")
-def tokens_command(session: Session) -> None:
-    """List your API tokens; they themselves are not kept."""
-    from .._tables import moment
-
-    shown: Columns = {
-        "name": lambda row: row["name"],
-        "scope": lambda row: row["scope"],
-        "begins with": lambda row: row["hint"],
-        "last used": lambda row: moment(row["last_used_at"]),
-        "ends": lambda row: "ended" if row.get("revoked_at") else moment(row["expires_at"]),
-        "id": lambda row: str(row["id"]),
-    }
-    _list(session, "tokens", shown, none="No tokens.")
+@command("rm", parent=windows_command)
+@click.argument("window")
+def windows_rm(session: Session, window: str) -> None:
+    """Open the nodes again, or do not close them."""
+    session.client.windows.delete(window)
+    session.done(f"{window} is removed.", id=window)
