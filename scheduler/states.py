@@ -232,6 +232,7 @@ FAILURE_CLASS: dict[Budget, str] = {
     Budget.INFRASTRUCTURE: "system",
     Budget.DECLINES: "",
 }
+FAILURE_CLASSES = tuple(dict.fromkeys(word for word in FAILURE_CLASS.values() if word))
 
 
 QUEUED = S.QUEUED.value  # the public state in which a job waits

@@ -12,7 +12,6 @@ from scheduler.states import TERMINAL, JobState, StopFor, public_state
 
 WHILE_PAUSED = "It is paused and holds no GPUs; resume it, and it waits for its turn again."
 PUBLIC_STATES = ("queued", "running", "pausing", "paused", "succeeded", "failed", "cancelled")
-STATE_CHOICES = [(state, state) for state in PUBLIC_STATES]
 
 
 def in_public_state(rows: QuerySet[Job], state: str) -> QuerySet[Job]:

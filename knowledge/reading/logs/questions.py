@@ -204,3 +204,4 @@ _ANSWERS: Mapping[str, Callable[[LogFigures, LogFacts], _Answer]] = {
     "progress": _far,
     "speed": _fast,
 }
+TOPICS = tuple(_ANSWERS)

@@ -10,10 +10,12 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
+from portal.api.common.fields import Word
 from portal.api.common.period import PeriodQuery, read_period
 from portal.api.common.views import StrictView
 from portal.clock import database_now
 from scheduler.selectors.analysis.analytics import FailedAttempts, ended, failed_attempts
+from scheduler.states import FAILURE_CLASSES, Outcome
 
 USUAL = timedelta(days=30)
 
@@ -22,8 +24,8 @@ class FailedAttemptsOut(serializers.Serializer[FailedAttempts]):
     cause = serializers.CharField(
         help_text="As its log tells it, such as gpu-memory; empty until the log was read."
     )
-    failure_class = serializers.CharField(help_text="user, resource or system; empty where unknown.")
-    outcome = serializers.CharField(help_text="As the node reported it.")
+    failure_class = Word(FAILURE_CLASSES, allow_blank=True, help_text="Empty where unknown.")
+    outcome = Word(Outcome, help_text="As the node reported it.")
     attempts = serializers.IntegerField()
 
 

@@ -16,6 +16,7 @@ from portal.api.common.fields import (
     StrictSerializer,
     StrictText,
     WholeNumber,
+    Word,
     ZonedDateTime,
 )
 from portal.api.common.refs import UserRef
@@ -59,6 +60,7 @@ class SimulationIn(StrictSerializer):
 
 
 class SimulationBrief(serializers.ModelSerializer[Simulation]):
+    knowledge = Word(Fidelity)
     actor = UserRef(source="requested_by", allow_null=True, help_text="Who asked for it.")
     created_at = serializers.DateTimeField(source="requested_at")
 

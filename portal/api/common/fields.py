@@ -91,6 +91,17 @@ class ChoiceField(serializers.ChoiceField):
         self.error_messages["invalid_choice"] = f"must be one of {', '.join(map(str, self.choices))}"
 
 
+class Word(serializers.ChoiceField):
+    """A word of an answer, of a closed set.
+
+    words: an enumeration, or a list. allow_blank: it is empty where nothing is to be said.
+    """
+
+    def __init__(self, words: Iterable[str], **kwargs: Any) -> None:
+        choices = getattr(words, "choices", None) or [str(word) for word in words]
+        super().__init__(choices, read_only=True, **kwargs)
+
+
 class Email(serializers.EmailField):
     """A JSON text that is a mail address."""
 

@@ -9,13 +9,19 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
+from portal.api.common.fields import Word
 from portal.api.common.pages import PageQuery, page, page_of
 from portal.api.common.views import StrictView
 from scheduler.core.decisions.news import Verb
 from scheduler.core.decisions.weighed import OptionVerdict
+from scheduler.core.stopping import StopReason
 from scheduler.models import DecisionJob
 from scheduler.selectors.decisions import decisions_of, explain
 from scheduler.selectors.jobs import get_job
+from scheduler.states import WaitState
+
+# Why a job waits, or was stopped.
+DECISION_CODES = [*WaitState, *StopReason]
 
 
 class WeighedOptionOut(serializers.Serializer[Any]):
@@ -24,8 +30,8 @@ class WeighedOptionOut(serializers.Serializer[Any]):
     nodes = serializers.IntegerField(source="option.nodes")
     duration_s = serializers.FloatField(source="option.duration_s.value")
     cost = serializers.FloatField(source="option.cost.value")
-    fate = serializers.ChoiceField(
-        choices=[fate.value for fate in OptionVerdict],
+    fate = Word(
+        OptionVerdict,
         help_text="chosen; passed: there was room, but another one was chosen or others go first; full: GPUs"
         " were missing; worse: so much worse than the best that the job rather waits; nowhere: no ready node"
         " could hold it",
@@ -46,8 +52,8 @@ class DecisionOut(serializers.Serializer[Any]):
     policy = serializers.CharField()
     parameters = serializers.JSONField(help_text="Those that differ from the policy's defaults.")
     predictor_version = serializers.IntegerField(allow_null=True)
-    verb = serializers.ChoiceField(choices=[verb.value for verb in Verb])
-    code = serializers.CharField(help_text="Why it waits, or was stopped; empty if it runs.")
+    verb = Word(Verb)
+    code = Word(DECISION_CODES, allow_blank=True, help_text="Why it waits, or was stopped; empty if it runs.")
     here = serializers.CharField(help_text="Why on these GPUs, or why not.")
     now = serializers.CharField(help_text="Why at that moment.")
     options = WeighedOptionOut(many=True)

@@ -9,14 +9,15 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from knowledge.reading.failures.explaining import Explanation
-from knowledge.reading.logs.questions import LONGEST_QUESTION
+from knowledge.reading.logs.questions import LONGEST_QUESTION, TOPICS
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import SearchText, StrictSerializer
+from portal.api.common.fields import SearchText, StrictSerializer, Word
 from portal.api.common.views import StrictView
 from portal.clock import database_now
 from scheduler.selectors.analysis.failures import explained
 from scheduler.selectors.jobs import get_job
 from scheduler.services.explanations.questions import answered
+from scheduler.states import FAILURE_CLASSES
 
 
 class LogLineOut(serializers.Serializer[Any]):
@@ -26,8 +27,11 @@ class LogLineOut(serializers.Serializer[Any]):
 
 class ExplanationOut(serializers.Serializer[Explanation]):
     cause = serializers.CharField(source="cause.name", help_text="Its short name, such as gpu-memory.")
-    failure_class = serializers.CharField(
-        source="cause.blame.value", help_text="user, resource or system; empty where no cause was found."
+    failure_class = Word(
+        FAILURE_CLASSES,
+        source="cause.blame.value",
+        allow_blank=True,
+        help_text="Empty where no cause was found.",
     )
     sentence = serializers.CharField()
     line = LogLineOut(allow_null=True, help_text="The line that tells it.")
@@ -53,9 +57,7 @@ class QuestionQuery(StrictSerializer):
 
 
 class AnswerOut(serializers.Serializer[Any]):
-    topic = serializers.CharField(
-        help_text="failure, progress, speed, loss, end or warnings; empty if the question was not understood."
-    )
+    topic = Word(TOPICS, allow_blank=True, help_text="Empty if the question was not understood.")
     text = serializers.CharField()
     lines = LogLineOut(many=True, help_text="The lines that the answer comes from.")
 

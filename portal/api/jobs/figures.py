@@ -6,6 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from portal.api.common.fields import Word
 from scheduler.core.job_warnings import Risk
 from scheduler.core.spending import Spent
 from scheduler.selectors.cluster.job_silence import JobSilence
@@ -13,6 +14,7 @@ from scheduler.selectors.figures.job import JobFigures
 from scheduler.selectors.figures.promise import PredictedAndActual
 from scheduler.selectors.figures.times import Ending
 from scheduler.selectors.figures.warnings import JobWarning
+from scheduler.selectors.public_states import PUBLIC_STATES
 
 
 class EndOut(serializers.Serializer[Ending]):
@@ -29,7 +31,7 @@ class EndOut(serializers.Serializer[Ending]):
 class WarningOut(serializers.Serializer[JobWarning]):
     """A limit that the job will probably pass, and what can be done."""
 
-    code = serializers.ChoiceField(choices=[cause.value for cause in Risk])
+    code = Word(Risk)
     text = serializers.CharField()
     remedy = serializers.CharField()
     since = serializers.DateTimeField()
@@ -59,7 +61,7 @@ class SilenceOut(serializers.Serializer[JobSilence]):
     nodes = serializers.ListField(child=serializers.CharField(), help_text="Those that are silent, by name.")
     since = serializers.DateTimeField()
     until = serializers.DateTimeField(help_text="When the portal gives the attempt up, as far as is known.")
-    then = serializers.CharField(help_text="The state that follows; `queued`: it starts again.")
+    then = Word(PUBLIC_STATES, help_text="The state that follows; `queued`: it starts again.")
     resumes_from_step = serializers.IntegerField(
         allow_null=True, help_text="Where it then goes on; 0: from the beginning. Null: it does not."
     )

@@ -17,7 +17,7 @@ from rest_framework.response import Response
 
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import StrictSerializer
+from portal.api.common.fields import StrictSerializer, Word
 from portal.api.common.idempotent import create, created
 from portal.api.common.tags import NONE_MATCH, is_known
 from portal.api.common.viewsets import Resource
@@ -42,7 +42,7 @@ from scheduler.errors import Conflict
 from scheduler.models import Job
 from scheduler.selectors.job_requests import request_of
 from scheduler.selectors.jobs import for_lists, get_job, glance_at, no_jobs, visible_jobs
-from scheduler.selectors.public_states import STATE_CHOICES, shown_state
+from scheduler.selectors.public_states import PUBLIC_STATES, shown_state
 from scheduler.selectors.signs import Aspect
 from scheduler.services.jobs.cancellations import cancel_jobs
 from scheduler.services.jobs.change import change_job
@@ -51,17 +51,18 @@ from scheduler.services.jobs.priorities import hold_job, move_back, move_to_fron
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job, return_to_queue, submit_job
 from scheduler.states import TERMINAL
 
+CANCEL_OUTCOMES = ("cancelled", "stopping", "ended", "not_found")
 MOST_BY_FILTER = 1000  # jobs that one request cancels
 
 
 class CancelledJobOut(serializers.Serializer[Any]):
     id = serializers.CharField()
-    outcome = serializers.ChoiceField(
-        choices=["cancelled", "stopping", "ended", "not_found"],
+    outcome = Word(
+        CANCEL_OUTCOMES,
         help_text="cancelled: it has ended; stopping: it ends once its nodes have stopped it; ended: it had"
         " ended before, as `state` tells; not_found: there is none of this id, or it is not yours",
     )
-    state = serializers.ChoiceField(choices=STATE_CHOICES, allow_null=True)
+    state = Word(PUBLIC_STATES, allow_null=True)
 
 
 class CancelledJobsOut(serializers.Serializer[Any]):

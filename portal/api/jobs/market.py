@@ -9,17 +9,21 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import CurrencyField
+from portal.api.common.fields import CurrencyField, Word
 from portal.api.common.views import StrictView
 from portal.clock import database_now
+from scheduler.core.market.plans import NAMES
+from scheduler.core.market.types import NodeTerms
 from scheduler.models import MarketDecision
 from scheduler.selectors.jobs import get_job
-from scheduler.selectors.markets.job_market import decisions_on_market, job_market
+from scheduler.selectors.markets.job_market import IDLE, decisions_on_market, job_market
 from scheduler.selectors.policy import current_policy
+
+LANES = [IDLE, *NodeTerms]
 
 
 class SpanOut(serializers.Serializer[Any]):
-    lane = serializers.CharField(help_text="`idle`, or the kind of its nodes: owned, on_demand or spot.")
+    lane = Word(LANES, help_text="`idle`, or the kind of its nodes.")
     began_at = serializers.DateTimeField()
     ended_at = serializers.DateTimeField(allow_null=True, help_text="Null: it goes on.")
     gpus = serializers.IntegerField()
@@ -35,9 +39,10 @@ class MarketDecisionOut(serializers.ModelSerializer[MarketDecision]):
 
 
 class PlanOut(serializers.Serializer[Any]):
-    plan = serializers.CharField(
-        help_text="`on-demand`; `portal`, what the portal does; `greedy`, on spot as far as safe: a"
-        " yardstick that cannot be chosen."
+    plan = Word(
+        NAMES,
+        help_text="`portal`, what the portal does; `greedy`, on spot as far as safe: a"
+        " yardstick that cannot be chosen.",
     )
     money = serializers.FloatField(help_text="The median over the windows played.")
     money_low = serializers.FloatField(help_text="Of an 80 % interval.")

@@ -6,17 +6,19 @@ from typing import Any
 
 from rest_framework import serializers
 
-from scheduler.models import JobReading
+from portal.api.common.fields import Word
+from scheduler.models import JobReading, ReadSource
+from scheduler.services.provenance.read_values import ORIGINS, ReadValueChoice
 
 
 class ReadFieldOut(serializers.Serializer[Any]):
     value = serializers.JSONField(help_text="As it was read; files by id.")
-    origin = serializers.CharField(help_text="stated, inferred or derived")
+    origin = Word(ORIGINS)
     because = serializers.CharField(help_text="The words or the line that say so.")
-    fate = serializers.CharField(help_text="kept or changed before submission")
+    fate = Word(ReadValueChoice, help_text="Before the submission.")
 
     def get_fields(self) -> dict[str, Any]:
-        return {"source": serializers.CharField(help_text="sentence or script"), **super().get_fields()}
+        return {"source": Word(ReadSource), **super().get_fields()}
 
 
 class JobReadingOut(serializers.ModelSerializer[JobReading]):

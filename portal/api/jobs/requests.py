@@ -19,7 +19,7 @@ from scheduler.models import DatasetFile
 from scheduler.models.plans import LONGEST_ID
 from scheduler.selectors.files import get_file
 from scheduler.selectors.jobs import visible_arrays, visible_jobs
-from scheduler.selectors.public_states import STATE_CHOICES
+from scheduler.selectors.public_states import PUBLIC_STATES
 from scheduler.services.jobs.dependencies import After
 from scheduler.services.jobs.recommend import clean_request
 from scheduler.services.provenance.sealed import LONGEST, unsealed
@@ -131,7 +131,7 @@ class ChangeIn(StrictSerializer):
     """Terms that are left out stay as they are."""
 
     seen = ChoiceField(
-        choices=STATE_CHOICES,
+        choices=PUBLIC_STATES,
         required=False,
         help_text="The state you saw; if it has changed since, nothing is changed (409).",
     )

@@ -9,11 +9,13 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
+from portal.api.common.fields import Word
 from portal.api.common.pages import list_of
 from portal.api.common.views import StrictView
 from portal.clock import database_now
 from scheduler.selectors.analysis.similar_jobs import SimilarJob, facts_of_job, similar_jobs
 from scheduler.selectors.jobs import get_job
+from scheduler.selectors.public_states import PUBLIC_STATES
 from scheduler.states import JobState, public_state
 
 
@@ -35,6 +37,7 @@ class SimilarJobOut(serializers.Serializer[Any]):
     def get_differs(self, one: SimilarJob) -> list[dict[str, Any]]:
         return [{"name": name, "here": here, "there": there} for name, here, there in one.differs]
 
+    @extend_schema_field(Word(PUBLIC_STATES))
     def get_state(self, one: SimilarJob) -> str:
         return public_state(JobState(one.job.state), one.job.stop_for)
 

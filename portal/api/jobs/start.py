@@ -10,11 +10,12 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
+from portal.api.common.fields import Word
 from portal.api.common.views import StrictView
 from portal.api.jobs.requests import JobIn, job_body
 from portal.clock import database_now
 from scheduler.selectors.figures.start_forecasts import newest_forecast, start_promise
-from scheduler.selectors.figures.start_questions import StartAnswer, as_answer, start_answer
+from scheduler.selectors.figures.start_questions import Stage, StartAnswer, as_answer, start_answer
 from scheduler.selectors.jobs import get_job
 from scheduler.services.forecasts.questions import ask_start
 
@@ -53,7 +54,7 @@ class StartOut(serializers.Serializer[Any]):
 class StartQuestionOut(serializers.Serializer[Any]):
     id = serializers.CharField()
     address = serializers.SerializerMethodField(help_text="Where the answer is asked for.")
-    stage = serializers.CharField(help_text="`computing`, `answered`, or `unavailable` if no worker answers.")
+    stage = Word(Stage, help_text="`unavailable`: no worker answers.")
     expected = ExpectedOut(allow_null=True)
     trouble = serializers.CharField(help_text="Why there is no forecast; else empty.")
 

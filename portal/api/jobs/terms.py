@@ -22,6 +22,7 @@ from portal.api.common.refs import TeamRef
 from scheduler.core.job_terms import JOB_TERMS, LONGEST_VALUE, ON_THE_ROW, JobTerm, Kind
 from scheduler.states import DependencyKind
 
+YES_NO = ["no", "yes"]
 Field = serializers.Field[Any, Any, Any, Any]
 
 
@@ -43,7 +44,7 @@ class YesNoField(ChoiceField):
     """Yes or no, as a word."""
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(choices=["no", "yes"], **kwargs)
+        super().__init__(choices=YES_NO, **kwargs)
 
     def to_internal_value(self, data: Any) -> bool:  # type: ignore[override]  # kept as a truth value
         return super().to_internal_value(data) == "yes"

@@ -19,7 +19,7 @@ from knowledge.core.domain.catalogue import GIB, GpuModel, Model
 from knowledge.models import CatalogEntry
 from knowledge.selectors import catalog_entry
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import ChoiceField, Number, SearchText, StrictSerializer, StrictText
+from portal.api.common.fields import ChoiceField, Number, SearchText, StrictSerializer, StrictText, Word
 from portal.api.common.idempotent import KEY, create, in_one_transaction
 from portal.api.common.pages import list_of
 from portal.api.common.views import AdminApi, AdminWritesApi
@@ -58,7 +58,7 @@ class GpuSheet(serializers.Serializer[GpuModel]):
     memory_gib = serializers.SerializerMethodField()
     tflops = serializers.SerializerMethodField(help_text="Dense bf16, else fp16; null where it has neither.")
     bandwidth_gb_s = serializers.SerializerMethodField()
-    link = serializers.CharField()
+    link = Word(catalogue_entries.LINKS)
 
     def get_memory_gib(self, gpu: GpuModel) -> float:
         return gpu.memory_bytes / GIB

@@ -17,7 +17,7 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.response import Response
 
 from knowledge.models import Execution
-from portal.api.common.fields import Number, StrictSerializer, StrictText, WholeNumber
+from portal.api.common.fields import Number, StrictSerializer, StrictText, WholeNumber, Word
 from portal.api.common.refs import UserRef
 from portal.api.common.viewsets import AdminResource
 from scheduler.models import Calibration, Node
@@ -32,6 +32,7 @@ from scheduler.services.calibration.request import (
     cancel_calibration,
     request_calibration,
 )
+from scheduler.states import CalibrationState
 
 
 class CalibrationIn(StrictSerializer):
@@ -49,7 +50,7 @@ class CalibrationIn(StrictSerializer):
 
 
 class CalibrationBrief(serializers.ModelSerializer[Calibration]):
-    state = serializers.CharField(help_text="running, stopping, done, cancelled or failed")
+    state = Word(CalibrationState)
     actor = UserRef(source="requested_by", help_text="Who asked for it.")
     created_at = serializers.DateTimeField(source="requested_at")
     models = serializers.ListField(source="wanted_models", child=serializers.CharField())

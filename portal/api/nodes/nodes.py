@@ -23,18 +23,18 @@ from portal.api.common.fields import (
     StrictSerializer,
     StrictText,
     WholeNumber,
+    Word,
 )
 from portal.api.common.filters import TextFilter, WordFilter
 from portal.api.common.idempotent import KEY, create_with_secret
 from portal.api.common.ids import RowField
 from portal.api.common.refs import MarketRef
 from portal.api.common.viewsets import AdminWrites
-from portal.api.nodes.topology import TopologyOut, topology_told
+from portal.api.nodes.topology import LEVELS, TopologyOut, topology_told
 from portal.clock import database_now
 from portal.node_package import join_command
 from portal.wheels import BuildFailed
 from scheduler.core.market.types import NodeTerms
-from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Gpu, JoinToken, Node, NodeSpeedTest
 from scheduler.selectors.markets.quotes import all_markets
 from scheduler.selectors.nodes import all_nodes, get_join_token, join_token_of, matching
@@ -44,6 +44,7 @@ from scheduler.services.markets.kinds import change_node
 from scheduler.services.nodes.price import MAX_PRICE
 from scheduler.services.nodes.register import create_join_token
 from scheduler.services.nodes.state import drain_node, resume_node
+from scheduler.states import NodeState
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class LinkSpeedOut(serializers.Serializer[Any]):
     """The slowest pair of GPUs that was measured at a level of closeness."""
 
     gpu_model = serializers.CharField()
-    level = serializers.ChoiceField(choices=[level.word for level in TopologyLevel])
+    level = Word(LEVELS)
     bytes_per_s = serializers.FloatField(help_text="Sent and received by each in an all-reduce of two.")
     latency_s = serializers.FloatField()
 
@@ -104,7 +105,7 @@ class NodeOut(serializers.ModelSerializer[Node]):
     state = serializers.SerializerMethodField(
         help_text="As people see it; `silent`: ready or draining, and nothing was heard of it lately."
     )
-    internal_state = serializers.CharField(source="state")
+    internal_state = Word(NodeState, source="state")
     speed_tests = SpeedTestOut(many=True, help_text="What it measured by itself while it was idle.")
     link_speeds = LinkSpeedOut(many=True, help_text="Of the links between its GPUs, as it measured them.")
     link_problem = serializers.CharField(help_text="Why they could not be measured.")
@@ -150,7 +151,7 @@ class NodeOut(serializers.ModelSerializer[Node]):
             ),
         ]
 
-    @extend_schema_field(serializers.ChoiceField(choices=NODE_STATES))
+    @extend_schema_field(Word(NODE_STATES))
     def get_state(self, node: Node) -> str:
         return shown_node_state(node, self.context["now"])
 

@@ -7,9 +7,13 @@ from typing import Any
 from rest_framework import serializers
 
 from portal.accounts.models import User
+from portal.api.common.fields import Word
+from scheduler.core.job_terms import JOB_TERMS
 from scheduler.models import Node
 from scheduler.selectors.cluster.topology import picture_of
 from scheduler.selectors.jobs import visible_jobs
+
+LEVELS = JOB_TERMS["topology_level"].choices
 
 
 class SiteOut(serializers.Serializer[Any]):
@@ -27,9 +31,7 @@ class SiteOut(serializers.Serializer[Any]):
 
 class FreeOut(serializers.Serializer[Any]):
     gpus = serializers.IntegerField()
-    level = serializers.CharField(
-        allow_null=True, help_text="nvlink, pcie, numa, socket or node; null: fewer are free"
-    )
+    level = Word(LEVELS, allow_null=True, help_text="Null: fewer are free.")
 
 
 class TopologyOut(serializers.Serializer[Any]):

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
 
 from portal.accounts.models import Team, User
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import Number, StrictSerializer, StrictText, WholeNumber
+from portal.api.common.fields import Number, StrictSerializer, StrictText, WholeNumber, Word
 from portal.api.common.views import AdminWritesApi
 from portal.api.common.viewsets import Resource
 from portal.api.jobs.terms import RankField
 from portal.clock import database_now
-from scheduler.core.job_terms import JOB_TERMS, MOST_RUN_S
+from scheduler.core.job_terms import CLASSES, JOB_TERMS, MOST_RUN_S
 from scheduler.core.quotas.receipt import Receipt
 from scheduler.models import PersonLimit, TeamQuota
 from scheduler.selectors.analysis.team_usage import TeamUsage
@@ -115,6 +115,7 @@ class LimitOut(serializers.ModelSerializer[PersonLimit]):
     def get_own(self, limit: PersonLimit) -> bool:
         return limit.user_id is not None
 
+    @extend_schema_field(Word(CLASSES))
     def get_max_class(self, limit: PersonLimit) -> str:
         return PriorityClass(limit.max_class).word
 

@@ -15,12 +15,13 @@ from rest_framework.response import Response
 
 from portal.accounts import time_zones
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import StrictSerializer, StrictText
+from portal.api.common.fields import StrictSerializer, StrictText, Word
 from portal.api.common.views import StrictView
 from portal.clock import database_now
 from portal.intents.core.combine import shown
-from portal.intents.core.types import INFERRED, MAX_CHARACTERS, STATED, Question
+from portal.intents.core.types import MAX_CHARACTERS, Question
 from portal.intents.services import Understood, understand
+from scheduler.services.provenance.read_values import ORIGINS
 from scheduler.services.provenance.sealed import sealed
 
 
@@ -44,7 +45,7 @@ class Span(serializers.ListField):
 
 class IntentFieldOut(serializers.Serializer[Any]):
     value = serializers.JSONField(help_text="As a job's own field; files by name.")
-    origin = serializers.ChoiceField(choices=[STATED, INFERRED])
+    origin = Word(ORIGINS)
     words = Span(allow_null=True, help_text="The words of the text that say so.")
     note = serializers.CharField()
 

@@ -9,9 +9,10 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
+from portal.api.common.fields import Word
 from portal.api.common.pages import list_of
 from portal.api.common.views import StrictView
-from scheduler.models import ReadValueCount
+from scheduler.models import ReadSource, ReadValueCount
 from scheduler.selectors.analysis.readings import read_value_counts
 
 
@@ -22,10 +23,10 @@ class ReadValueCountOut(serializers.ModelSerializer[ReadValueCount]):
 
     class Meta:
         model = ReadValueCount
-        fields = ["source", "kept", "changed", "cleared"]
+        fields = ["kept", "changed", "cleared"]
 
     def get_fields(self) -> dict[str, Any]:
-        return {"field": serializers.CharField(), **super().get_fields()}
+        return {"field": serializers.CharField(), "source": Word(ReadSource), **super().get_fields()}
 
 
 class ReadValuesApi(StrictView):

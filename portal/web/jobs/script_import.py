@@ -31,7 +31,8 @@ from portal.web.common.read_fields import as_fields
 from portal.web.templatetags.portal_format import words
 from scheduler import hints
 from scheduler.selectors.analysis.similar_jobs import similar_jobs
-from scheduler.services.provenance.of_script import DERIVED, read_values, shown_place
+from scheduler.services.provenance.of_script import read_values, shown_place
+from scheduler.services.provenance.read_values import DERIVED
 from scheduler.services.provenance.sealed import sealed, unsealed
 
 CERTAIN = 0.85

@@ -8,13 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from knowledge.core.domain.types import Interval
 from scheduler.models import Attempt, Job
 from scheduler.selectors.public_states import shown_state
 from scheduler.states import QUEUED, JobState
 
-STARTING = "starting: process, model, data"
+
+class JobStage(StrEnum):
+    """What a running job does before it trains."""
+
+    STARTING = "starting"  # process, model, data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +52,7 @@ def since(job: Job) -> datetime:
 
 def stage(job: Job) -> str:
     """The stage of a running job before it trains; empty otherwise."""
-    return STARTING if job.state == JobState.STARTING else ""
+    return JobStage.STARTING if job.state == JobState.STARTING else ""
 
 
 def waiting_s(job: Job, now: datetime) -> float:

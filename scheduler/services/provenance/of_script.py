@@ -7,9 +7,7 @@ from knowledge.reading.reading_json import evidence
 from knowledge.reading.recipe_values import Taken
 from knowledge.reading.types import FieldValue, Location, Reading
 from scheduler.models import ReadSource
-from scheduler.services.provenance.read_values import ReadValue, ReadValues
-
-STATED, DERIVED = "stated", "derived"
+from scheduler.services.provenance.read_values import DERIVED, STATED, ReadValue, ReadValues
 
 
 def read_values(reading: Reading, job: Taken, manifest: ScriptManifest) -> ReadValues:

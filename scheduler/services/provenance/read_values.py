@@ -11,6 +11,7 @@ from typing import Any
 from scheduler.models import ReadSource
 
 VERSION = 1
+ORIGINS = STATED, INFERRED, DERIVED = "stated", "inferred", "derived"
 FORMS_RESOLUTION = timedelta(minutes=1)  # a form shows moments to the minute
 
 

@@ -10,6 +10,7 @@ from django.core.management import call_command
 from drf_spectacular.generators import SchemaGenerator
 from openapi_spec_validator import validate
 
+from portal.configuration.api_description import WORDS
 from trainer.recipes import PARAMS
 
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -66,5 +67,6 @@ def test_parameters_stand_in_the_schema_with_their_bounds_and_words_are_enumerat
     assert "PrecisionEnum" in json.dumps(known["precision"])
     assert parts["PrecisionEnum"]["enum"] == ["bfloat16", "float16", "float32"]
     assert "Params" in json.dumps(parts["JobInRequest"]["properties"]["params"])
-    for name in ("goal", "recipe", "topology", "state", "priority"):
+    for name in ("goal", "recipe", "topology", "state", "stage", "priority"):
         assert "num" in json.dumps(parts["JobOut"]["properties"][name]), name
+    assert WORDS.keys() <= parts.keys()

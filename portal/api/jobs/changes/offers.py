@@ -9,18 +9,17 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
+from portal.api.common.fields import Word
 from portal.api.common.views import StrictView
 from portal.clock import database_now
+from scheduler.core.changes.possible import ChangeKind
 from scheduler.selectors.cluster.job_changes import OfferedChange, changes_of
 from scheduler.selectors.jobs import get_job
 from scheduler.services.forecasts.changes import ask_changes
 
 
 class OfferedChangeOut(serializers.Serializer[OfferedChange]):
-    kind = serializers.CharField(
-        help_text="placement, open, fixed, budget, deadline, limit, stoppable, close, goal, class, spot,"
-        " quota, release, begin, window or job"
-    )
+    kind = Word(ChangeKind)
     text = serializers.CharField(help_text="The change in words.")
     change = serializers.JSONField(help_text="A body for `PATCH`; empty if it is no change of the job.")
     may = serializers.BooleanField(help_text="May you do it? Of another job: may you pause it?")

@@ -9,19 +9,36 @@ from uuid import UUID
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from portal.api.common.fields import Word
 from portal.api.jobs.figures import ActualOut
 from portal.api.jobs.resources.promises import (
     PromiseOut,
     promise_fields,
 )
 from scheduler.core.spending import Spent
-from scheduler.models import Attempt, Failure
+from scheduler.models import Attempt, Claim, Failure
 from scheduler.selectors.figures.promise import actual_of_attempt
+from trainer.protocol import Phase
+
+
+class ClaimOut(serializers.ModelSerializer[Claim]):
+    """A node's share of an attempt."""
+
+    node = serializers.CharField(source="node.name")
+    gpus = serializers.SerializerMethodField(help_text="Their numbers on the node.")
+    phase = Word(Phase)
+
+    class Meta:
+        model = Claim
+        fields = ["node", "gpus", "phase", "queued_at", "began_at", "engine_reason"]
+
+    def get_gpus(self, claim: Claim) -> list[int]:
+        return sorted(held.gpu.index for held in claim.allocations.all())
 
 
 class AttemptOut(serializers.ModelSerializer[Attempt]):
     number = serializers.IntegerField(source="fence")
-    nodes = serializers.SerializerMethodField()
+    nodes = ClaimOut(source="claims", many=True)
     config = serializers.SerializerMethodField()
     promise = serializers.SerializerMethodField()
     actual = serializers.SerializerMethodField()
@@ -45,19 +62,6 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
     def get_cause(self, attempt: Attempt) -> str | None:
         causes: dict[int, Failure] = self.context["causes"]
         return causes[attempt.fence].cause if attempt.fence in causes else None
-
-    def get_nodes(self, attempt: Attempt) -> list[dict[str, Any]]:
-        return [
-            {
-                "node": claim.node.name,
-                "gpus": sorted(held.gpu.index for held in claim.allocations.all()),
-                "phase": claim.phase,
-                "queued_at": claim.queued_at,
-                "began_at": claim.began_at,
-                "engine_reason": claim.engine_reason,
-            }
-            for claim in attempt.claims.all()
-        ]
 
     @extend_schema_field(serializers.JSONField())
     def get_measured(self, attempt: Attempt) -> dict[str, Any]:

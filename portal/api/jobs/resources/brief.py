@@ -9,12 +9,12 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from portal.api.common.fields import CurrencyField
+from portal.api.common.fields import CurrencyField, Word
 from portal.api.common.refs import UserRef
 from portal.api.jobs.figures import ProgressOut, WarningOut
 from portal.api.jobs.resources.promises import (
-    CodeAndText,
     FailureOut,
+    WaitOut,
 )
 from portal.api.jobs.start import ExpectedOut
 from portal.api.jobs.terms import ANSWERED, answer_fields
@@ -22,7 +22,8 @@ from scheduler.core.job_terms import ON_THE_ROW
 from scheduler.models import Job
 from scheduler.selectors.figures.job import job_figures
 from scheduler.selectors.figures.start_forecasts import newest_forecast
-from scheduler.selectors.public_states import STATE_CHOICES
+from scheduler.selectors.figures.times import JobStage
+from scheduler.selectors.public_states import PUBLIC_STATES
 from scheduler.states import JobState
 
 
@@ -36,7 +37,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
     created_at = serializers.DateTimeField(source="submitted_at", read_only=True)
     state = serializers.SerializerMethodField(help_text="The state as shown to people.")
     state_since = serializers.SerializerMethodField(help_text="Since when people see it in this state.")
-    internal_state = serializers.ChoiceField(source="state", choices=[state.value for state in JobState])
+    internal_state = Word(JobState, source="state")
     stage = serializers.SerializerMethodField(help_text="What it does before it trains; empty otherwise.")
     progress = serializers.SerializerMethodField()
     warnings = serializers.SerializerMethodField()
@@ -79,10 +80,11 @@ class JobBrief(serializers.ModelSerializer[Job]):
     def get_submitted_by_token(self, job: Job) -> str | None:
         return job.submitted_by_token or None
 
-    @extend_schema_field(serializers.ChoiceField(choices=STATE_CHOICES))
+    @extend_schema_field(Word(PUBLIC_STATES))
     def get_state(self, _: Job) -> str:
         return self.shown.state
 
+    @extend_schema_field(Word(JobStage, allow_blank=True))
     def get_stage(self, _: Job) -> str:
         return self.shown.stage
 
@@ -104,7 +106,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
     def get_output_warnings(self, _: Job) -> list[str]:
         return list(self.shown.output_warnings)
 
-    @extend_schema_field(CodeAndText(allow_null=True))
+    @extend_schema_field(WaitOut(allow_null=True))
     def get_wait(self, job: Job) -> dict[str, str] | None:
         if job.state != JobState.QUEUED or not job.wait_code:
             return None

@@ -8,6 +8,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from portal.api.common.fields import Word
 from portal.api.jobs.figures import ComparedOut, CostOut, FiguresOut, SilenceOut
 from portal.api.jobs.read_values import JobReadingOut
 from portal.api.jobs.resources.attempts import AttemptOut
@@ -26,6 +27,7 @@ from scheduler.selectors.figures.cost import costs_of_job, totals
 from scheduler.selectors.figures.job import elapsed, first_loss
 from scheduler.selectors.figures.promise import comparison, comparison_with_submission
 from scheduler.selectors.jobs import jobs_by_state, sees
+from scheduler.selectors.public_states import PUBLIC_STATES
 from scheduler.states import JobState, public_state
 
 
@@ -43,6 +45,7 @@ class AfterOut(serializers.ModelSerializer[JobDependency]):
         model = JobDependency
         fields = ["job", "array", "kind", "state", "jobs"]
 
+    @extend_schema_field(Word(PUBLIC_STATES, allow_null=True))
     def get_state(self, dependency: JobDependency) -> str | None:
         on = dependency.on
         if on is None or not sees(self.context["user"], on):

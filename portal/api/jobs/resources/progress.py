@@ -6,15 +6,22 @@ from typing import Any
 
 from rest_framework import serializers
 
+from portal.api.common.fields import Word
 from portal.events.models import Event
 from portal.events.types import EventType
 from scheduler.models import Metric
+from scheduler.states import JobState, StopFor
 from trainer.step_metrics import STEP_METRICS, StepMetric
+
+EVENT_TYPES = [type for type in EventType if type.about == "job"]
 
 
 class EventOut(serializers.ModelSerializer[Event]):
     number = serializers.IntegerField(help_text="The version of the job that it made.")
-    type = serializers.ChoiceField(choices=[type.value for type in EventType if type.about == "job"])
+    type = Word(EVENT_TYPES)
+    old = Word(JobState, allow_blank=True, help_text="Its state before; empty at its submission.")
+    new = Word(JobState, allow_blank=True, help_text="Its state after; empty where that is as before.")
+    stop_for = Word(StopFor, allow_blank=True, help_text="Why it stops; empty unless it does.")
 
     class Meta:
         model = Event

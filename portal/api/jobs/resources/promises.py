@@ -7,6 +7,10 @@ from typing import Any
 from rest_framework import serializers
 
 from knowledge.core.domain.types import Option, Source
+from portal.api.common.fields import Word
+from scheduler.states import FAILURE_CLASSES, FailureCode, WaitState
+
+CHOSEN_BY = ("user", "recommended", "default")
 
 
 class IntervalOut(serializers.Serializer[Any]):
@@ -24,7 +28,7 @@ class PromiseOut(serializers.Serializer[Any]):
     duration_s = IntervalOut()
     startup_s = serializers.FloatField()
     cost = IntervalOut()
-    source = serializers.ChoiceField(choices=[source.value for source in Source])  # type: ignore[assignment]
+    source = Word(Source)  # type: ignore[assignment]
     outside = serializers.BooleanField()
     steps = serializers.IntegerField()
 
@@ -36,16 +40,16 @@ def promise_fields(option: Option) -> dict[str, Any]:
 
 class ChoiceOut(serializers.Serializer[Any]):
     value = serializers.JSONField()
-    by = serializers.ChoiceField(choices=["user", "recommended", "default"])
+    by = Word(CHOSEN_BY)
     reason = serializers.CharField()
 
 
-class CodeAndText(serializers.Serializer[Any]):
-    code = serializers.CharField()
+class WaitOut(serializers.Serializer[Any]):
+    code = Word(WaitState)
     text = serializers.CharField()
 
 
 class FailureOut(serializers.Serializer[Any]):
-    failure_class = serializers.CharField(help_text="user, resource or system")
+    failure_class = Word(FAILURE_CLASSES, allow_blank=True)
     message = serializers.CharField()
-    code = serializers.CharField(help_text="`time-limit`, where that ended it; else empty.")
+    code = Word(FailureCode, allow_blank=True, help_text="What ended it, if not its own cause; else empty.")
