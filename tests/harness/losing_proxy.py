@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import http.client
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 HOP = frozenset({"connection", "transfer-encoding", "keep-alive", "host"})
 
 
+def counted(header: str) -> Callable[[Message], bool]:
+    """First requests of clients that count their tries in a header."""
+    return lambda headers: headers.get(header) == "0"
+
+
+def by_key() -> Callable[[Message], bool]:
+    """First requests under each Idempotency-Key."""
+    known = set[str]()
+
+    def is_first(headers: Message) -> bool:
+        key = headers.get("Idempotency-Key")
+        if key is None or key in known:
+            return False
+        known.add(key)
+        return True
+
+    return is_first
+
+
 @contextmanager
-def losing_answers(url: str, *, retries: str) -> Iterator[tuple[str, list[str]]]:
+def losing_answers(url: str, *, is_first: Callable[[Message], bool]) -> Iterator[tuple[str, list[str]]]:
     """Yield the proxy's address, and the paths whose answers it lost.
 
-    retries: the header in which clients count; an answer to a POST is lost where it says 0. The portal has
-    answered by then.
+    is_first: by its headers, is this POST a first one? Its answer is lost after the portal has given it.
     """
     there, lost = urlsplit(url), list[str]()
 
@@ -32,7 +51,7 @@ def losing_answers(url: str, *, retries: str) -> Iterator[tuple[str, list[str]]]
             answer = portal.getresponse()
             content = answer.read()
             portal.close()
-            if self.command == "POST" and self.headers.get(retries) == "0":
+            if self.command == "POST" and is_first(self.headers):
                 lost.append(self.path)
                 self.close_connection = True
                 self.connection.close()

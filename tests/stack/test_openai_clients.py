@@ -14,7 +14,7 @@ import pytest
 
 from scheduler.models import Job
 from scheduler.states import TERMINAL
-from tests.harness.losing_proxy import losing_answers
+from tests.harness.losing_proxy import counted, losing_answers
 from tests.harness.stack import Stack, until
 from tests.stack.environments import binaries
 
@@ -92,7 +92,7 @@ def test_the_console_script_trains_here(judged: Stack, rows: str, client: str) -
 @pytest.mark.parametrize("client", ["openai-1", "openai-2", "openai-3"])
 def test_lost_answers_make_no_second_job(judged: Stack, rows: str, client: str) -> None:
     before = Job.objects.using(judged.alias).count()
-    with losing_answers(judged.url, retries=COUNT) as (url, lost):
+    with losing_answers(judged.url, is_first=counted(COUNT)) as (url, lost):
         ids = told(judged, client, "lost_answers.py", rows, str(LOST), url=url).split()
     jobs = Job.objects.using(judged.alias)
     try:

@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from client.foretune import Client
 from portal import wheels
-from scheduler.models import Job
+from scheduler.models import DatasetFile, Job
+from scheduler.states import TERMINAL
+from tests.harness.losing_proxy import by_key, losing_answers
 from tests.harness.stack import PATIENCE_S, Stack, until
 from tests.stack.documented import ACTIONS, actions, script
 from tests.stack.jobs import LONG
@@ -110,6 +113,35 @@ def test_watching_outlasts_a_portal_that_is_killed(judged: Stack, environment: P
     assert watching.returncode == 0, said
     assert "the portal is away" in said
     assert [job.state for job in jobs.all()] == ["succeeded"]
+
+
+@slow
+def test_lost_answers_make_nothing_twice(judged: Stack, tmp_path: Path) -> None:
+    """Uploads, plans that are submitted, jobs, an array: the first answer to each never arrives."""
+    intents = 100
+    rows = (judged.root / "corpus.jsonl").read_text().splitlines(keepends=True)[:31]
+    (tmp_path / "rows.jsonl").write_text("".join(rows))
+    jobs = Job.objects.using(judged.alias)
+    files = DatasetFile.objects.using(judged.alias)
+    jobs_before, files_before = jobs.count(), files.count()
+    with (
+        losing_answers(judged.url, is_first=by_key()) as (url, lost),
+        Client(url, judged.token) as ft,
+    ):
+        file = ft.files.upload(tmp_path / "rows.jsonl")
+        what = {"model": "builtin/tiny-llama", "training_file": file}
+        made = [ft.jobs.submit(**what).id for _ in range(intents - 1)]
+        made.append(ft.jobs.submit(ft.recommend("builtin/tiny-llama", file)).id)
+        array = ft.jobs.submit_array([{"seed": 1}, {"seed": 2}], **what)
+        try:
+            assert len(lost) == 1 + intents + 1
+            assert len(set(made)) == intents == jobs.count() - jobs_before - len(array.jobs)
+            assert files.count() - files_before == 1
+        finally:
+            ft.request("POST", "jobs/cancel/", json={"ids": made})
+            ft.arrays.act(array.id, "cancel")
+    live = jobs.exclude(state__in=TERMINAL)
+    until(lambda: not live.exists() and not judged.trainings(), every_s=0.2, what="the end of all jobs")
 
 
 @slow
