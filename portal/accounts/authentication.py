@@ -23,7 +23,7 @@ class BearerAuthentication(BaseAuthentication):
         """Return the token's owner and the token, or None without a token.
 
         None lets a session authenticate the request. Raises AuthenticationFailed (401), and NotAllowed (403)
-        for a token that is used from elsewhere than it may be.
+        for a token that is used from elsewhere than it may be, or for a team that its owner has left.
         """
         plain = self.text_of(request)
         if plain is None:
@@ -50,7 +50,8 @@ def bearer_of(request: HttpRequest) -> str | None:
 def token_of(plain: str, request: HttpRequest) -> ApiToken | None:
     """The valid token with this text, whose owner has what it leaves them; else None.
 
-    Raises NotAllowed for a token that may not be used from the address that sent the request.
+    Raises NotAllowed for a token that may not be used from the address that sent the request, and for one of
+    a team that its owner has left.
     """
     address = str(request.META.get("REMOTE_ADDR", ""))
     used_for = f"{request.method} {request.path}"
@@ -60,5 +61,7 @@ def token_of(plain: str, request: HttpRequest) -> ApiToken | None:
     if not is_inside(address, token.networks):
         raise NotAllowed(f"This token may not be used from {address}; its owner can see from where it may.")
     token.owner.bound_team_id = token.team_id
+    if token.team is not None and token.team_id not in token.owner.team_ids:
+        raise NotAllowed(f"This token is bound to the team {token.team.name}, which its owner has left.")
     token.owner.changes_own_alone = token.scope == Scope.SUBMIT
     return token

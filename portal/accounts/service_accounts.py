@@ -47,7 +47,13 @@ def create_service_account(*, username: str, team: Team | None, actor: User, now
 
 
 def create_service_token(
-    *, account: User, name: str, bounds: Bounds, actor: User, now: datetime
+    *,
+    account: User,
+    name: str,
+    bounds: Bounds,
+    actor: User,
+    now: datetime,
+    through: ApiToken | None = None,
 ) -> tuple[ApiToken, str]:
     """Create a token of a service account; its text is shown only now.
 
@@ -55,7 +61,7 @@ def create_service_token(
     and for a token that may administer the portal where its maker may not.
     """
     _require_right(account, bounds.scope, actor)
-    return create_bound_token(owner=account, name=name, bounds=bounds, now=now, actor=actor)
+    return create_bound_token(owner=account, name=name, bounds=bounds, now=now, actor=actor, through=through)
 
 
 def rotate_service_token(

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from portal.accounts import token_text
 from portal.accounts.errors import InvalidValue, NotAllowed, TokenEnded
-from portal.accounts.models import ApiToken, AuditEntry, Scope, Team, User
+from portal.accounts.models import ApiToken, AuditEntry, DeviceGrant, Scope, Team, User
 from portal.accounts.token_bounds import Bounds, check_end, latest_end, refuse_greater
 
 HINT_LENGTH = len(token_text.PREFIX) + 4
@@ -38,8 +38,31 @@ def hold_active(user: User) -> None:
     Nobody can lock them out meanwhile, so a later lock-out finds everything that is made now.
     Raises NotAllowed for a person who was locked out since the request began.
     """
-    if not User.objects.select_for_update(no_key=True).filter(pk=user.pk, is_active=True).exists():
+    if not _held(user, is_active=True):
         raise NotAllowed("Your account has been deactivated; an administrator can reactivate it.")
+
+
+def _held(user: User, **columns: object) -> bool:
+    """Hold the person's row until the transaction ends, if it has these values."""
+    return User.objects.select_for_update(no_key=True).filter(pk=user.pk, **columns).exists()
+
+
+def _hold_makers(*, owner: User, actor: User | None, through: ApiToken | None, now: datetime) -> None:
+    """Hold who makes a token, and for whom.
+
+    So whoever ends tokens at the same time ends this one too. People come before tokens, here and wherever
+    tokens end. Raises NotAllowed where one of them, or the token that asks, has ended meanwhile.
+    """
+    if actor is not None and actor != owner:
+        hold_active(actor)
+        if not _held(owner, is_active=True):
+            raise NotAllowed(f"The account {owner.get_username()} has ended; let it in again first.")
+    else:
+        hold_active(owner)
+    if through is not None:
+        asking = ApiToken.objects.select_for_update(no_key=True, of=("self",)).filter(pk=through.pk).first()
+        if asking is None or not asking.is_valid_at(now):
+            raise NotAllowed("The token of this request has just ended.")
 
 
 @transaction.atomic
@@ -54,15 +77,17 @@ def create_token(
     networks: Sequence[str] = (),
     actor: User | None = None,
     follows: ApiToken | None = None,
+    through: ApiToken | None = None,
     text: str | None = None,
 ) -> tuple[ApiToken, str]:
     """Create a token and return it with its text.
 
     The text is stored nowhere and can be shown only now. actor: who makes it, where that is not its owner.
-    follows: the token whose place it takes. text: one of `token_text`, where it had to be made before. Raises
-    NotAllowed, and InvalidValue for an end later than allowed and for a team that is not the owner's.
+    follows: the token whose place it takes. through: the token that asks for it. text: one of `token_text`,
+    where it had to be made before. Raises NotAllowed, and InvalidValue for an end later than allowed and for
+    a team that is not the owner's.
     """
-    hold_active(owner)
+    _hold_makers(owner=owner, actor=actor, through=through, now=now)
     check_end(expires_at, now)
     if team is not None and not owner.memberships.filter(team=team).exists():
         raise InvalidValue("team", f"{team.name} is not a team of {owner.get_username()}.")
@@ -98,10 +123,16 @@ def create_bound_token(
     now: datetime,
     actor: User | None = None,
     follows: ApiToken | None = None,
+    through: ApiToken | None = None,
 ) -> tuple[ApiToken, str]:
-    """`create_token` with its bounds in one value."""
+    """`create_token` with its bounds in one value.
+
+    Raises NotAllowed also for one that may do more than the token that asks for it.
+    """
+    refuse_greater(through, bounds)
     given = {field.name: getattr(bounds, field.name) for field in fields(bounds)}
-    return create_token(owner=owner, name=name, now=now, actor=actor, follows=follows, **given)
+    makers: dict[str, Any] = {"actor": actor, "follows": follows, "through": through}
+    return create_token(owner=owner, name=name, now=now, **makers, **given)
 
 
 @transaction.atomic
@@ -114,6 +145,8 @@ def rotate_token(
     ends and makes room for another one. through: the token that asks for it, which gets no greater one than
     itself unless it rotates itself. Raises TokenEnded, NotAllowed.
     """
+    through = None if through == token else through
+    _hold_makers(owner=token.owner, actor=actor, through=through, now=now)
     token = ApiToken.objects.select_for_update(of=("self",)).select_related("owner", "team").get(pk=token.pk)
     if not token.is_valid_at(now):
         raise TokenEnded("This token has ended; create a new one.")
@@ -126,10 +159,14 @@ def rotate_token(
     # The end of a token that was rotated before is that of its overlap.
     ends = [end for end in (latest_end(now), _same_life(successor or token, now)) if end is not None]
     bounds = replace(Bounds.of(token), expires_at=min(ends, default=None))
-    if through != token:
-        refuse_greater(through, bounds)
     made = create_bound_token(
-        owner=token.owner, name=token.name, bounds=bounds, now=now, actor=actor, follows=token
+        owner=token.owner,
+        name=token.name,
+        bounds=bounds,
+        now=now,
+        actor=actor,
+        follows=token,
+        through=through,
     )
     overlap_end = min(now + OVERLAP, token.expires_at or now + OVERLAP)
     ApiToken.objects.filter(pk=token.pk).update(expires_at=overlap_end)
@@ -151,8 +188,15 @@ def revoke_token(*, token: ApiToken, actor: User, now: datetime) -> ApiToken:
     return token
 
 
+@transaction.atomic
 def revoke_tokens(*, owner: User, actor: User, now: datetime) -> int:
-    """End all of a person's tokens at once; returns how many there were."""
+    """End all of a person's tokens at once; returns how many there were.
+
+    Those that a program is about to fetch are denied, and one that is being made is waited for.
+    """
+    _held(owner)
+    fetched = DeviceGrant.objects.filter(owner=owner, collected_at__isnull=True, denied_at__isnull=True)
+    fetched.update(denied_at=now)
     ended = ApiToken.objects.filter(owner=owner, revoked_at__isnull=True).update(revoked_at=now)
     if ended:
         target = f"user {owner.get_username()}"
@@ -168,7 +212,7 @@ def find_token(*, plain: str, now: datetime, address: str = "", used_for: str = 
     """
     if not token_text.is_whole(plain):
         return None
-    token = ApiToken.objects.select_related("owner").filter(digest=digest_of(plain)).first()
+    token = ApiToken.objects.select_related("owner", "team").filter(digest=digest_of(plain)).first()
     if token is None or not token.is_valid_at(now) or not token.owner.is_active:
         return None
     if token.last_used_at is None or now - token.last_used_at > USED_RESOLUTION:

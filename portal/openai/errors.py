@@ -45,7 +45,7 @@ def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
     fields: Mapping[str, str] = error["fields"]
     code = error["code"]
     response.status_code = status_at(path, response.status_code, code)
-    missing = code == "invalid" and any("required" in text for text in fields.values())
+    missing = code == "invalid" and any("is required" in text for text in fields.values())
     response.data = openai_error(
         response.status_code,
         "missing_required_parameter" if missing else code,

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import OperationalError, connection, models, transaction
 
 from portal.accounts.models import User
-from scheduler.errors import Conflict, KeyInUse, KeyReused
+from scheduler.errors import Conflict, KeyInUse, KeyReused, NotFound
 from scheduler.models import IdempotencyKey
 
 KEPT_FOR = timedelta(hours=48)
@@ -49,18 +50,19 @@ def once(
 
     `create` asks what takes long, then makes the object in the transaction that it is given. The key is
     reserved in there, so both are written or neither is. `load` finds an object by its id.
-    Raises KeyReused (same key, other body) and KeyInUse (a twin is still at it).
+    Raises KeyReused (same key, other body), KeyInUse (a twin is still at it) and NotFound (what was made is
+    gone).
     """
     request = _Asked(owner=owner, route=route, key=key, body_digest=body_digest, now=now)
     if made := request.answer():
-        return load(made), False
+        return _loaded(load, made), False
     try:
         return create(request.creation), True
     except _AnsweredMeanwhile as twin:
-        return load(twin.object_id), False
+        return _loaded(load, twin.object_id), False
     except Conflict:
         if made := request.answer():  # what stands in the way is the twin's
-            return load(made), False
+            return _loaded(load, made), False
         raise
 
 
@@ -87,11 +89,23 @@ def once_for_retries(
         owner=owner, route=route, key=key, body_digest=body_digest, now=now, retry=retry, window=window
     )
     if made := asked.answer():
-        return load(made), False
+        return _loaded(load, made), False
     try:
         return create(asked.creation), True
     except _AnsweredMeanwhile as twin:
-        return load(twin.object_id), False
+        return _loaded(load, twin.object_id), False
+
+
+def _loaded(load: Callable[[str], Created], object_id: str) -> Created:
+    """What an earlier request made.
+
+    Raises NotFound where it is gone, or not this token's to see.
+    """
+    try:
+        return load(object_id)
+    except (ObjectDoesNotExist, NotFound) as gone:
+        message = "What this request made at first is not here any more; use another Idempotency-Key."
+        raise NotFound(message) from gone
 
 
 class _AnsweredMeanwhile(Exception):

@@ -162,7 +162,10 @@ class ArtifactsApi(StrictView):
 
     @extend_schema(operation_id="jobs_artifacts_destroy", request=None, responses={204: None})
     def delete(self, request: ApiRequest, job_id: str) -> Response:
-        """Delete all files that an ended job left; its history, figures and log stay."""
+        """Delete all files that an ended job left; its history, figures and log stay.
+
+        For its owner, leads of its team and administrators.
+        """
         delete_outputs(job=get_job(request.user, job_id), actor=request.user, now=database_now())
         return Response(status=204)
 

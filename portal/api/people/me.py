@@ -17,7 +17,7 @@ from portal.accounts.permissions import token_allows
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import own_teams, own_tokens, visible_teams
 from portal.accounts.services import create_bound_token, revoke_token, rotate_token
-from portal.accounts.token_bounds import MOST_NETWORKS, Bounds, clean_networks, refuse_greater, usual_end
+from portal.accounts.token_bounds import MOST_NETWORKS, Bounds, clean_networks, usual_end
 from portal.api.common.fields import ChoiceField, Name, StrictSerializer, StrictText, ZonedDateTime
 from portal.api.common.ids import IdField, RowField
 from portal.api.common.refs import TeamRef
@@ -35,12 +35,16 @@ class StorageOut(serializers.Serializer[Storage]):
 class MeOut(serializers.ModelSerializer[User]):
     id = IdField(User)
     admin = serializers.BooleanField(source="is_admin")
-    teams = TeamRef(many=True)
+    teams = serializers.SerializerMethodField(help_text="Those that a job may belong to.")
     storage = serializers.SerializerMethodField()
 
     class Meta:
         model = User
         fields = ["id", "username", "email", "admin", "teams", "storage"]
+
+    @extend_schema_field(TeamRef(many=True))
+    def get_teams(self, user: User) -> Any:
+        return TeamRef(own_teams(user), many=True).data
 
     @extend_schema_field(StorageOut)
     def get_storage(self, user: User) -> dict[str, Any]:
@@ -153,9 +157,12 @@ class Tokens(ListModelMixin, RetrieveModelMixin, Resource):
         """
         values = self.body()
         name, bounds = values.pop("name"), bounds_of(values)
-        refuse_greater(token_of_request(request), bounds)
+        through = token_of_request(request)
         return self.made_with_secret(
-            lambda: create_bound_token(owner=request.user, name=name, bounds=bounds, now=self.now), "token"
+            lambda: create_bound_token(
+                owner=request.user, name=name, bounds=bounds, now=self.now, through=through
+            ),
+            "token",
         )
 
     def destroy(self, request: Any, token_id: str) -> Response:

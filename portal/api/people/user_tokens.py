@@ -16,7 +16,6 @@ from portal.accounts.permissions import AdminOnly
 from portal.accounts.selectors import tokens_of, visible_service_accounts, visible_users
 from portal.accounts.service_accounts import create_service_token, rotate_service_token
 from portal.accounts.services import revoke_token
-from portal.accounts.token_bounds import refuse_greater
 from portal.api.common.ids import row_of
 from portal.api.common.pages import PageQuery
 from portal.api.common.viewsets import Resource
@@ -64,9 +63,11 @@ class UserTokens(Resource):
         """
         account, values = self.get_object(), self.body()
         name, bounds = values.pop("name"), bounds_of(values)
-        refuse_greater(token_of_request(request), bounds)
+        through = token_of_request(request)
         return self.made_with_secret(
-            lambda: create_service_token(account=account, name=name, bounds=bounds, **self.by),
+            lambda: create_service_token(
+                account=account, name=name, bounds=bounds, through=through, **self.by
+            ),
             "token",
             load=lambda key: self._tokens().get(pk=key),
             told=TokenOut,

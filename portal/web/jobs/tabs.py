@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from django.http import HttpRequest
 
@@ -75,6 +75,7 @@ def _overview(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
         "renewed": is_renewed(job, happened),
         "at_submission": comparison_with_submission(job, spent, now),
         "start_promise": start_promise(job),
+        "may_delete": may_change(cast(User, request.user), job),
         "files": [] if job.state in LIVE else list(artifacts(job)),  # an attempt leaves them at its end
         "order": _order(request, job),
         "stretches": stretches(happened, now),

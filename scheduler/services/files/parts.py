@@ -106,6 +106,7 @@ def complete_upload(
         store_file(
             owner=upload.owner, stream=cast(BinaryIO, content), filename=upload.filename, now=now,
             sha256=sha256 or upload.sha256, expires_at=now + keep if keep else None,
+            team=upload.team,
             creation=lambda: _completion(upload, [part.pk for part in parts], now),
         )  # fmt: skip
     except (FileNotFoundError, _CompletedMeanwhile):  # a twin was quicker, or it was cancelled

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from django.conf import settings
 from django.db import transaction
 
-from portal.accounts.models import User
+from portal.accounts.models import Team, User
 from scheduler.errors import BadParameters
 from scheduler.models import DatasetFile
 from scheduler.services.files.checking import check
@@ -36,10 +36,12 @@ def store_file(
     creation: Creation = unkeyed,
     sha256: str = "",
     expires_at: datetime | None = None,
+    team: Team | None = None,
 ) -> DatasetFile:
     """Store an upload of training data.
 
-    sha256: what its content must have, where the sender says so. Raises BadFile with the first wrong lines,
+    sha256: what its content must have, where the sender says so. team: whose it is, if not that to which the
+    owner's token is bound. Raises BadFile with the first wrong lines,
     BadParameters, FileTooLarge, OverQuota, TooBusy. The content is
     written under a generated name and moved into place when it is complete and checked, so that
     a lost connection leaves neither a row nor a file. `creation` opens the transaction of the
@@ -57,7 +59,7 @@ def store_file(
             _keep(partial, path_of(digest))
             file = DatasetFile.objects.create(
                 owner=owner,
-                team_id=owner.bound_team_id,
+                team_id=team.pk if team else owner.bound_team_id,
                 filename=name,
                 sha256=digest,
                 bytes=size,

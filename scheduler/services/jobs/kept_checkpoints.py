@@ -10,10 +10,12 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 
+from portal.accounts.errors import NotAllowed
 from portal.accounts.models import User
 from portal.events.types import EventType
 from scheduler.errors import Conflict
 from scheduler.models import Artifact, Checkpoint, Job
+from scheduler.selectors.jobs import may_change
 from scheduler.services.files.storage import artifact_path
 from scheduler.services.jobs.transitions import locked, note_job
 from scheduler.states import TERMINAL, JobState
@@ -54,8 +56,11 @@ def _forget(job_id: str, now: datetime) -> int:
 def delete_outputs(*, job: Job, actor: User, now: datetime, path: str = "") -> int:
     """Remove all files of an ended job, or those at one path; return how many.
 
-    Its history and log stay. Raises Conflict while the job lives, and where it has none.
+    Its history and log stay. For its owner, leads of its team and administrators. Raises NotAllowed, and
+    Conflict while the job lives, and where it has none.
     """
+    if not may_change(actor, job):
+        raise NotAllowed("Only its owner, a lead of its team and administrators may delete a job's files.")
     with transaction.atomic():
         job = locked(job.pk)
         left = Artifact.objects.filter(job=job)

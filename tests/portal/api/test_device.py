@@ -13,6 +13,7 @@ from rest_framework.test import APIClient
 from portal import clock
 from portal.accounts.device.protocol import GRANT_TYPE
 from portal.accounts.models import ApiToken, AuditEntry, DeviceGrant, Membership, Team, User
+from scheduler.services.lockouts import revoke_all
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -121,6 +122,17 @@ def test_five_wrong_codes_end_the_right_one_too(browser: Client) -> None:
     assert "Too many wrong codes" in browser.get("/device/?code=CCCC-CCCC").content.decode()
     assert "Too many wrong codes" in confirm(browser, program).content.decode()
     assert program.error() == "authorization_pending"
+
+
+def test_what_nobody_has_fetched_yet_ends_with_all_tokens(browser: Client, person: User, later: Any) -> None:
+    fetched, waiting = Program(), Program()
+    for program in (fetched, waiting):
+        assert confirm(browser, program).status_code == 200
+    later(5)
+    assert fetched.poll().status_code == 200
+    revoke_all(user=person, actor=person, now=clock.read())
+    assert waiting.error() == "access_denied"
+    assert not ApiToken.objects.filter(revoked_at=None).exists()
 
 
 def test_a_denied_program_is_told_so(browser: Client) -> None:

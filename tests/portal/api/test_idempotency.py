@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -14,17 +15,17 @@ import pytest
 from django.db import IntegrityError, OperationalError, connection, connections
 from rest_framework.test import APIClient
 
-from portal.accounts.models import User
+from portal.accounts.models import Membership, Team, User
 from portal.clock import database_now
 from scheduler.errors import Conflict
-from scheduler.models import IdempotencyKey, Job
+from scheduler.models import DatasetFile, IdempotencyKey, Job
 from scheduler.services import idempotency
 from scheduler.services.idempotency import Creation, once
 from scheduler.services.jobs import verbs
 from scheduler.services.jobs.verbs import submit_job
 from tests.harness import world
 from tests.harness.threads import at_once
-from tests.portal.conftest import token_client
+from tests.portal.conftest import Program, token_client
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -142,3 +143,31 @@ def test_a_twin_that_finds_what_it_would_make_gets_that_object(person: User) -> 
         load=lambda pk: Job.objects.get(pk=pk),
     )  # fmt: skip
     assert ask(create=refuse) == (Job.objects.get(), False)
+
+
+def test_what_a_key_made_and_is_gone_or_anothers_to_see_is_told_as_gone(
+    person: User, api: Program, admin_api: Program, data_file: DatasetFile
+) -> None:
+    team = Team.objects.create(name="vision")
+    Membership.objects.create(team=team, user=person)
+    world.user("eve")
+    bound = token_client(person, team=team)
+    DatasetFile.objects.update(team=team)
+    file = {"model": "builtin/tiny-llama", "training_file": data_file.pk}
+    key, soon = {"Idempotency-Key": "k"}, (database_now() + timedelta(days=1)).isoformat()
+    token = {"name": "x", "scope": "read", "team": "vision", "expires_at": soon}
+    for made_by, asks_again, path, sent, gone in (
+        (admin_api, admin_api, "teams/", {"name": "short"}, "teams/short/"),
+        (admin_api, admin_api, "teams/vision/members/", {"user": "eve"}, "teams/vision/members/eve/"),
+        (api, bound, "jobs/", file, ""),
+        (api, bound, "arrays/", {**file, "values": [{"seed": 1}, {"seed": 2}]}, ""),
+        (api, bound, "uploads/", {"filename": "a", "bytes": 7}, ""),
+        (api, bound, "tokens/", {**token, "team": None}, ""),
+    ):
+        made = made_by.post(f"/api/{path}", sent, format="json", headers=key)
+        assert made.status_code == 201, made.content
+        if gone:
+            assert made_by.delete(f"/api/{gone}").status_code == 204
+        again = asks_again.post(f"/api/{path}", sent, format="json", headers=key)
+        assert again.status_code == 404, path
+        assert "not here any more" in again.json()["error"]["message"]

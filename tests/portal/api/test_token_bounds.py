@@ -66,6 +66,22 @@ def lab(person: User) -> Lab:
     return Lab(person, led, other, *jobs, file)
 
 
+def test_a_token_of_a_team_ends_with_the_membership_and_what_it_began_stays_the_teams(lab: Lab) -> None:
+    bound, wide, rows = token_client(lab.lead, team=lab.other), token_client(lab.lead), world.training_lines()
+    upload = bound.post("/api/uploads/", {"filename": "a.jsonl", "bytes": len(rows)}, format="json").json()
+    address = f"/api/uploads/{upload['id']}/"
+    part = bound.post(f"{address}parts/", {"data": io.BytesIO(rows)}, format="multipart").json()
+    done = wide.post(f"{address}complete/", {"part_ids": [part["id"]]}, format="json").json()
+    assert done["file"]["team"]["name"] == "other"
+    Membership.objects.filter(team=lab.other, user=lab.lead).delete()
+    for answer in (
+        bound.get("/api/me/"),
+        bound.post("/api/files/", {"file": io.BytesIO(rows)}, format="multipart"),
+        bound.post("/v1/uploads", {"filename": "a", "bytes": 7, "purpose": "fine-tune"}, format="json"),
+    ):
+        assert (answer.status_code, b"has left" in answer.content) == (403, True)
+
+
 def test_a_token_that_never_ends_to_speak_of_is_rotated(person: User) -> None:
     far = datetime.max.replace(microsecond=0, tzinfo=UTC)
     api = token_client(person, expires_at=far)
@@ -84,6 +100,7 @@ def test_a_token_of_a_team_reaches_nothing_else(lab: Lab) -> None:
     api = token_client(lab.lead, team=lab.led)
     assert ids(api, "/api/jobs/") == {lab.colleagues_job.pk}
     assert {row["name"] for row in api.get("/api/teams/").json()["data"]} == {"led"}
+    assert [team["name"] for team in api.get("/api/me/").json()["teams"]] == ["led"]
     for job in (lab.own_job, lab.others_job):
         assert api.get(f"/api/jobs/{job.pk}/").status_code == 404
         assert api.post(f"/api/jobs/{job.pk}/cancel/").status_code == 404
@@ -97,7 +114,7 @@ def test_a_token_of_a_team_reaches_nothing_else(lab: Lab) -> None:
     refused = api.post("/api/jobs/", {**body, "team": "other"}, format="json")
     assert (refused.status_code, list(refused.json()["error"]["fields"])) == (400, ["team"])
     Membership.objects.filter(user=lab.lead, team=lab.led).delete()
-    assert not ids(api, "/api/jobs/")
+    assert api.get("/api/jobs/").status_code == 403
 
 
 def test_a_token_of_a_team_makes_no_administrator(lab: Lab) -> None:

@@ -6,17 +6,18 @@ This holds through REST and through the pages.
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
 from portal.accounts.errors import NotAllowed
 from portal.accounts.models import ApiToken, AuditEntry, Scope, User
-from portal.accounts.services import create_bound_token, create_token
+from portal.accounts.services import create_bound_token, create_token, rotate_token
 from portal.clock import database_now
 from portal.web.people import tokens
 from scheduler.loop.sweeps import sweep
@@ -26,6 +27,7 @@ from scheduler.services.jobs.verbs import pause_job
 from scheduler.services.nodes.register import create_join_token
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, facts, step
+from tests.harness.threads import at_once
 from tests.portal.conftest import token_client
 from trainer.protocol import PROTOCOL
 
@@ -246,6 +248,33 @@ def test_a_member_ends_nobody_elses_tokens(browser: Client, intruder: Intruder) 
     for verb in ("deactivate", "revoke", "password", f"tokens/{token.pk}/revoke"):
         assert browser.post(f"{path}{verb}/").status_code == 403
     assert len(intruder.gets_in()) == 4
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_token_that_is_made_meanwhile_outlives_the_end_of_all() -> None:
+    eve, now, is_made = world.user("eve"), database_now(), threading.Event()
+    leaked, _ = create_token(owner=eve, name="leaked", now=now)
+
+    def make_another() -> None:
+        with transaction.atomic():
+            rotate_token(token=leaked, actor=eve, now=now)
+            is_made.set()
+            time.sleep(0.3)  # until the other one waits
+
+    def end_all() -> None:
+        is_made.wait(10)
+        lockouts.revoke_all(user=eve, actor=eve, now=now)
+
+    at_once(make_another, end_all)
+    assert ApiToken.objects.count() == 2
+    assert not ApiToken.objects.filter(revoked_at=None).exists()
+
+
+def test_a_token_that_ends_while_it_asks_for_another_gets_none(intruder: Intruder) -> None:
+    asking = ApiToken.objects.get(owner=intruder.eve)
+    ApiToken.objects.update(revoked_at=database_now())
+    with pytest.raises(NotAllowed, match="just ended"):
+        create_token(owner=intruder.eve, name="x", now=database_now(), through=asking)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from portal.accounts.models import Scope
+from portal.accounts.models import Membership, Role, Scope, Team
 from portal.accounts.services import create_token
 from portal.clock import database_now
 from scheduler.errors import OverQuota
@@ -59,6 +59,23 @@ def test_they_are_deleted_on_the_page(job: Job, client: Client) -> None:
     client.post(f"/jobs/{job.pk}/delete-files/")
     assert not job.artifacts.exists()
     assert "Delete these files" not in client.get(f"/jobs/{job.pk}/").content.decode()
+
+
+def test_who_only_sees_a_job_deletes_nothing_of_it(job: Job, client: Client) -> None:
+    mate, team = world.user("mate"), Team.objects.create(name="vision")
+    Membership.objects.create(team=team, user=mate)
+    Job.objects.filter(pk=job.pk).update(team=team)
+    _, token = create_token(owner=mate, name="t", now=database_now(), scope=Scope.WRITE)
+    program = {"Authorization": f"Bearer {token}"}
+    address = f"/api/jobs/{job.pk}/artifacts/"
+    assert client.get(address, headers=program).status_code == 200
+    assert client.delete(address, headers=program).status_code == 403
+    client.force_login(mate)
+    assert "Delete these files" not in client.get(f"/jobs/{job.pk}/").content.decode()
+    client.post(f"/jobs/{job.pk}/delete-files/")
+    assert job.artifacts.count() == 1
+    Membership.objects.update(role=Role.LEAD)
+    assert client.delete(address, headers=program).status_code == 204
 
 
 def test_a_job_that_lives_keeps_its_files(node: FakeNode, client: Client) -> None:
