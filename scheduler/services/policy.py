@@ -16,13 +16,13 @@ from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import clean_parameters, values_of
 from scheduler.errors import BadParameters, Conflict
 from scheduler.models import Epoch, PolicyChoice
-from scheduler.selectors.policy import current_choice
+from scheduler.selectors.policy import current_choice, current_parameters, current_policy
 
 
 @transaction.atomic
 def choose_policy(
     *,
-    name: str,
+    name: str | None = None,
     actor: User,
     reason: str,
     now: datetime,
@@ -31,20 +31,25 @@ def choose_policy(
 ) -> PolicyChoice:
     """Let another policy decide from the next tick on; it begins without memory.
 
-    `parameters`: those of the policy that are to differ from its defaults.
+    `name`: None: the one that decides now. `parameters`: those of the policy that are to differ from its
+    defaults; None: those that it has, of another policy none.
     `seen`: the number of the choice that the actor saw (`current_choice`), 0 for none; None does not ask.
     A tick under way is replaced, so that the memory of the policy before does not come back with its end.
     GPUs that are kept for jobs are free again with the next tick. Raises BadParameters for a name that is
     unknown or runs in the simulator only, and for parameters that it does not take; Conflict when someone
     else chose meanwhile.
     """
+    _replace_the_tick(now)
+    before, present = current_choice(), current_policy()
+    if name is None:
+        name = present
     if name not in POLICIES:
         raise BadParameters({"name": f"must be one of {', '.join(LIVE)}"})
     if name not in LIVE:
         raise BadParameters({"name": f"{name} runs in the simulator only; live are {', '.join(LIVE)}"})
-    given = clean_parameters(POLICIES[name], parameters or {})
-    _replace_the_tick(now)
-    before = current_choice()
+    if parameters is None:
+        parameters = current_parameters() if name == present else {}
+    given = clean_parameters(POLICIES[name], parameters)
     if seen not in (None, before):
         raise Conflict("Someone else has changed the policy. Reload, check, and try again.")
     choice = PolicyChoice.objects.create(name=name, reason=reason, parameters=given, chosen_by=actor, at=now)

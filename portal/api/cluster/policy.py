@@ -64,7 +64,9 @@ class PolicyIn(StrictSerializer):
     name = StrictText(max_length=40, required=False, help_text="The one that decides now unless given.")
     reason = StrictText(max_length=500, allow_blank=True, default="")
     parameters = serializers.DictField(
-        default=dict, help_text="Of the policy's parameters those that are to differ from its defaults."
+        required=False,
+        help_text="Of the policy's parameters those that are to differ from its defaults. Unless given, those"
+        " of the policy that decides now stay, and another one has its defaults.",
     )
     seen = WholeNumber(
         min_value=0, max_value=2**62, allow_null=True, default=None,
@@ -85,9 +87,7 @@ class PolicyApi(AdminWritesApi):
         """Let another policy decide from the next tick on (administrators)."""
         data = PolicyIn(data=request.data)
         data.is_valid(raise_exception=True)
-        choose_policy(
-            **{"name": current_policy(), **data.validated_data}, actor=request.user, now=database_now()
-        )
+        choose_policy(**data.validated_data, actor=request.user, now=database_now())
         return Response(_shown())
 
 

@@ -26,7 +26,7 @@ from scheduler.services.jobs.hand_over import let_lapse
 from scheduler.services.jobs.new_terms import as_changed, new_terms
 from scheduler.services.jobs.priorities import check_class
 from scheduler.services.jobs.recommend import clean_request
-from scheduler.services.jobs.terms.closeness import check_closeness
+from scheduler.services.jobs.terms.closeness import INSISTS, check_closeness
 from scheduler.services.jobs.terms.run_limits import run_limit, stops_at
 from scheduler.services.jobs.transitions import locked, note_job
 from scheduler.states import TERMINAL, JobState, public_state
@@ -78,17 +78,14 @@ def change_job(
 def _require_terms(change: dict[str, Any]) -> None:
     """Raise BadParameters for values that no job could have.
 
-    A level of closeness goes with its topology.
+    A level of closeness goes where its topology goes.
     """
     if others := change.keys() - CHANGEABLE.keys():
         raise TypeError(f"{', '.join(sorted(others))}: no term that can be changed")
-    wrong = problems(change)
-    if "topology" in change:
-        change.setdefault("topology_level", None)
-    elif "topology_level" in change:
-        wrong["topology_level"] = "goes with topology; give both"
-    if wrong:
+    if wrong := problems(change):
         raise BadParameters(wrong)
+    if "topology" in change and change["topology"] not in INSISTS:
+        change.setdefault("topology_level", None)
 
 
 def _differing(job: Job, change: Mapping[str, Any]) -> dict[str, Any]:

@@ -113,11 +113,13 @@ def test_the_form_asks_and_the_page_changes_it(client: Client, owner: Any) -> No
     assert changed.status_code == 302
     job.refresh_from_db()
     assert (job.topology, job.topology_level) == ("guaranteed", 3)
+    looser = patch(client, f"jobs/{job.pk}/", {"topology": "best_effort"})
+    assert (looser.json()["topology"], looser.json()[LEVEL]) == ("best_effort", "numa")
     answer = patch(client, f"jobs/{job.pk}/", {"topology": "automatic"})
     assert (answer.json()["topology"], answer.json()[LEVEL]) == ("automatic", None)
     wrong = patch(client, f"jobs/{job.pk}/", {LEVEL: "numa"})
     assert wrong.status_code == 400
-    assert "give both" in str(wrong.json()["error"]["fields"][LEVEL])
+    assert "else leave it out" in str(wrong.json()["error"]["fields"][LEVEL])
 
 
 def test_a_level_alone_is_complained_about_in_the_form(client: Client, owner: Any) -> None:
