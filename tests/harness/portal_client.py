@@ -43,7 +43,7 @@ class PortalClient:
         return dict(self.client.jobs.submit(key=key, **fields).raw)
 
     def job(self, job_id: str) -> dict[str, Any]:
-        return dict(self.get(f"jobs/{job_id}/"))
+        return dict(self.get(f"jobs/{job_id}/", include="attempts"))
 
     def wait_for_node(self, name: str = "", *, timeout_s: float = 60.0) -> None:
         """Return once a node (of this name) is ready. Raises TimeoutError."""

@@ -213,6 +213,17 @@ class StrictSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
         return {**schema, "additionalProperties": False}
 
 
+class JobSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """Tells generated clients what is there on request alone."""
+
+    target_class = "portal.api.jobs.resources.job.JobOut"
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        schema: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        always = [name for name in schema["required"] if name not in self.target.on_request]
+        return {**schema, "required": always}
+
+
 class RowSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
     target_class = "portal.api.common.ids.RowField"
 

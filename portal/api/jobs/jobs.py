@@ -11,24 +11,25 @@ from django.utils.functional import SimpleLazyObject
 from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
 from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import StrictSerializer, Word
+from portal.api.common.fields import ChoiceField, StrictSerializer, Word
 from portal.api.common.idempotent import create, created
+from portal.api.common.narrow import FIELDS, IncludeField, named
 from portal.api.common.tags import NONE_MATCH, is_known
 from portal.api.common.viewsets import Resource
-from portal.api.common.waiting import News
+from portal.api.common.waiting import News, WaitQuery
 from portal.api.jobs.filters import METADATA_PARAMETER, JobFilter, metadata_of, selected
 from portal.api.jobs.requests import (
     CancelJobsIn,
     ChangeIn,
     JobIn,
     JobRequestOut,
-    JobWaitQuery,
     NoteIn,
     PlanIn,
     ReasonIn,
@@ -53,6 +54,21 @@ from scheduler.states import TERMINAL
 
 CANCEL_OUTCOMES = ("cancelled", "stopping", "ended", "not_found")
 MOST_BY_FILTER = 1000  # jobs that one request cancels
+
+
+class JobQuery(WaitQuery):
+    include = IncludeField(JobOut.on_request)
+    until = ChoiceField(
+        choices=["started", "ended", "change"],
+        required=False,
+        help_text="With `wait_s`: until it has started, or ended, or changes; `change`, which is usual, is"
+        " any event or progress since this request, or since the answer that `If-None-Match` names.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "until" in attrs and "wait_s" not in attrs:
+            raise ValidationError({"until": ["goes with wait_s, which says how long to wait"]})
+        return attrs
 
 
 class CancelledJobOut(serializers.Serializer[Any]):
@@ -80,7 +96,7 @@ class Jobs(ListModelMixin, Resource):
     lookup_url_kwarg = "job_id"
     filterset_class = JobFilter
     orders = {"submitted_at": "submitted_at", "ended_at": "ended_at", "state_since": "shown_since"}
-    query = {"retrieve": JobWaitQuery, "submission": ResolvedQuery}
+    query = {"retrieve": JobQuery, "submission": ResolvedQuery}
     takes = {
         "create": JobIn,
         "partial_update": ChangeIn,
@@ -140,9 +156,10 @@ class Jobs(ListModelMixin, Resource):
         return super().list(request, *args, **kwargs)
 
     def retrieve(self, request: ApiRequest, job_id: str) -> Response:
-        """One job: parameters and who chose them, promise, progress, attempts.
+        """One job: parameters and who chose them, promise, progress, figures.
 
-        Its `ETag` changes with its state, terms and progress. With `wait_s` the answer waits for that.
+        Its `attempts`, and the runs on whose `evidence` it was promised, come with `include`. Its `ETag`
+        changes with its state, terms and progress. With `wait_s` the answer waits for that.
         """
         knows_one, wait_s = NONE_MATCH in request.headers, self.parameters.get("wait_s")
         until = self.parameters.get("until", "change")
@@ -257,7 +274,9 @@ class Jobs(ListModelMixin, Resource):
     def _whole(self, job_id: str) -> Response:
         """The job as it is now."""
         job = get_job(self.request.user, job_id)
-        shown = JobOut(job, context={**self.get_serializer_context(), "now": database_now()}).data
+        asked = self.parameters.get("include", frozenset()) | {*named(self.request.GET.get(FIELDS, ""))}
+        context = {**self.get_serializer_context(), "now": database_now(), "include": asked}
+        shown = JobOut(job, context=context).data
         return Response(shown, headers={"ETag": tag_of(job)})
 
     def _done(self, act: Callable[..., Job], job_id: str, **values: Any) -> Response:

@@ -11,7 +11,6 @@ from rest_framework.exceptions import ValidationError
 from portal.accounts.models import Team, User
 from portal.accounts.selectors import own_team
 from portal.api.common.fields import MOST_NAMED, ChoiceField, StrictSerializer, StrictText, WholeNumber
-from portal.api.common.waiting import WaitQuery
 from portal.api.jobs.terms import request_fields
 from scheduler.core.job_terms import JOB_TERMS, Kind
 from scheduler.errors import BadParameters, NotFound
@@ -154,20 +153,6 @@ class NoteIn(StrictSerializer):
     note = StrictText(
         max_length=200, allow_blank=True, default="", help_text="Why, in words for the job's owner."
     )
-
-
-class JobWaitQuery(WaitQuery):
-    until = ChoiceField(
-        choices=["started", "ended", "change"],
-        required=False,
-        help_text="With `wait_s`: until it has started, or ended, or changes; `change`, which is usual, is"
-        " any event or progress since this request, or since the answer that `If-None-Match` names.",
-    )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if "until" in attrs and "wait_s" not in attrs:
-            raise ValidationError({"until": ["goes with wait_s, which says how long to wait"]})
-        return attrs
 
 
 class Selection(serializers.DictField):

@@ -87,7 +87,7 @@ class FirstJob:
 
     def report(self, job: Mapping[str, Any], executions_before: int) -> None:
         say = self.console.print
-        if not job["attempts"]:
+        if not job["first_started_at"]:
             return say(f"The job {job['state']}: {(job['error'] or {}).get('message', 'no reason given')}")
         say(terminal.configuration(job))
         say(terminal.comparison(job))

@@ -167,8 +167,9 @@ def test_evidence_tells_figures_and_not_whose_they_are(stranger: APIClient, pers
     for word in (job.pk, str(theirs.attempt_id), "secret plan"):
         assert word not in answer.content.decode()
     mine = stranger.post("/api/jobs/", body, format="json").json()
-    assert mine["evidence"] == answer.json()["evidence"]
     old = Job.objects.get(pk=mine["id"])
+    of_mine = stranger.get(f"/api/jobs/{old.pk}/?include=evidence").json()["evidence"]
+    assert of_mine == answer.json()["evidence"]
     old.evidence = [{"execution": str(theirs.pk), **near}]
     old.save(update_fields=["evidence"])
-    assert stranger.get(f"/api/jobs/{old.pk}/").json()["evidence"] == [near]
+    assert stranger.get(f"/api/jobs/{old.pk}/?include=evidence").json()["evidence"] == [near]

@@ -55,7 +55,7 @@ def test_a_job_runs_and_its_page_compares_promise_and_actual(api: APIClient, bod
     assert running["progress"]["loss"] == 1.25
     node.upload(order, "adapter/model.bin", b"weights")
     node.end(order, "succeeded", fake_node.result(first_loss=2.0))
-    done = api.get(f"/api/jobs/{job_id}/").json()
+    done = api.get(f"/api/jobs/{job_id}/?include=attempts").json()
     attempt = done["attempts"][-1]
     assert (done["state"], attempt["outcome"], attempt["number"]) == ("succeeded", "succeeded", 1)
     assert attempt["nodes"][0]["node"] == "gpu-box"

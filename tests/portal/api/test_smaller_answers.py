@@ -34,6 +34,19 @@ def test_an_object_and_the_rows_of_a_list_tell_the_named_fields_alone(api: APICl
     assert api.get("/api/me/?fields=username").json() == {"username": job.owner.username}
 
 
+def test_attempts_and_evidence_are_told_on_request_alone(api: APIClient, job: Job) -> None:
+    address = f"/api/jobs/{job.pk}/"
+    usual = api.get(address)
+    for answer in (usual, api.patch(address, {"name": "mine"}, format="json")):
+        assert not {"attempts", "evidence"} & answer.json().keys()
+    more = api.get(f"{address}?include=evidence,%20attempts").json()
+    assert more.keys() - usual.json().keys() == {"attempts", "evidence"}
+    assert (more["attempts"], more["evidence"]) == ([], [])
+    some = api.get(f"{address}?include=attempts&fields=id,evidence,attempts")
+    assert list(some.json()) == ["id", "evidence", "attempts"]
+    assert api.get(f"{address}?include=attempts")["ETag"] == some["ETag"]
+
+
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
@@ -42,6 +55,11 @@ def test_an_object_and_the_rows_of_a_list_tell_the_named_fields_alone(api: APICl
         ("jobs/{job}/?fields=", "names an empty field"),
         ("jobs/{job}/?fields=id&fields=state", "is given twice"),
         ("executions.csv?fields=model", "leave it out"),
+        ("jobs/{job}/?include=attempt", "attempt is not left out of this answer; did you mean attempts?"),
+        ("jobs/{job}/?include=state", "known are attempts, evidence"),
+        ("jobs/{job}/?include=attempts,", "names an empty field"),
+        ("jobs/{job}/?include=", "may not be blank"),
+        ("jobs/{job}/?include=attempts&include=evidence", "is given twice"),
     ],
 )
 def test_fields_that_an_answer_does_not_have_are_refused(
@@ -49,7 +67,8 @@ def test_fields_that_an_answer_does_not_have_are_refused(
 ) -> None:
     refused = admin_api.get("/api/" + address.format(job=job.pk))
     assert refused.status_code == 400
-    assert reason in refused.json()["error"]["fields"]["fields"]
+    field = "include" if "include" in address else "fields"
+    assert reason in refused.json()["error"]["fields"][field]
 
 
 def test_a_change_knows_no_fields(api: APIClient, job: Job) -> None:

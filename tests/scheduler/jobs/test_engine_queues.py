@@ -79,7 +79,7 @@ def test_its_owner_is_told_why_it_waits(node: FakeNode) -> None:
     assert "(Resources &lt;all&gt;)" in page
 
     def told() -> dict[str, Any]:
-        attempt = client.get(f"/api/jobs/{job.pk}/").json()["attempts"][0]
+        attempt = client.get(f"/api/jobs/{job.pk}/?fields=attempts").json()["attempts"][0]
         where: dict[str, Any] = attempt["nodes"][0]
         return where
 

@@ -34,5 +34,5 @@ def test_a_figure_that_is_no_number_is_refused() -> None:
 def test_rest_tells_the_address_beside_the_figures() -> None:
     job = world.placed_job(world.fake_node())
     job.attempts.update(measured={"train_s": 2.0}, rendezvous=ADDRESS)
-    (attempt,) = token_client(job.owner).get(f"/api/jobs/{job.pk}/").json()["attempts"]
+    (attempt,) = token_client(job.owner).get(f"/api/jobs/{job.pk}/?fields=attempts").json()["attempts"]
     assert attempt["measured"] == {"train_s": 2.0, "rendezvous": ADDRESS}

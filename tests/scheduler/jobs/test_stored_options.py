@@ -99,7 +99,7 @@ def test_a_job_of_version_1_is_shown_and_decided_about(client: Client) -> None:
     Attempt.objects.update(option=rows["attempt_option"], prediction=rows["attempt_prediction"])
     job.refresh_from_db()
     assert options_of([job])[job.pk].options[0] == read_option(rows["job_binding"])
-    shown = token_client(person).get(f"/api/jobs/{job.pk}/").json()
+    shown = token_client(person).get(f"/api/jobs/{job.pk}/?include=attempts").json()
     assert shown["promise"]["duration_s"] == rows["job_promise"]["duration_s"]
     assert shown["attempts"][0]["config"] == rows["attempt_option"]["config"] | UNSTATED
     assert shown["attempts"][0]["promise"].keys() == shown["promise"].keys()

@@ -56,7 +56,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
 
     class Meta:
         model = Job
-        fields = [
+        fields: list[str] = [
             *("id", "version", "state", "internal_state", "stage", "state_since", "array"),
             *("owner", "submitted_by_token"),
             *(name for name, term in ON_THE_ROW.items() if term.kind not in ANSWERED),

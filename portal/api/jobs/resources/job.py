@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -58,7 +58,13 @@ class AfterOut(serializers.ModelSerializer[JobDependency]):
 
 
 class JobOut(JobBrief):
-    """Everything about one job."""
+    """Everything about one job, but what is told on request alone.
+
+    include, in the context: which of that is told; all of it unless given.
+    """
+
+    # What who waits for a job need not read each time.
+    on_request: ClassVar[tuple[str, ...]] = ("attempts", "evidence")
 
     figures = serializers.SerializerMethodField()
     silence = serializers.SerializerMethodField(
@@ -87,7 +93,7 @@ class JobOut(JobBrief):
     class Meta(JobBrief.Meta):
         fields = [
             *JobBrief.Meta.fields,
-            *("params", "promise", "after", "attempts", "evidence", "notes", "predictor_version"),
+            *("params", "promise", "attempts", "evidence", "notes", "predictor_version"),
             *(
                 "after",
                 "deleted_files",
@@ -100,6 +106,11 @@ class JobOut(JobBrief):
                 "submission_comparison",
             ),
         ]
+
+    def get_fields(self) -> dict[str, Any]:
+        fields = super().get_fields()
+        left_out = {*self.on_request} - {*self.context.get("include", self.on_request)}
+        return {name: field for name, field in fields.items() if name not in left_out}
 
     def to_representation(self, job: Job) -> Any:
         costs = costs_of_job(job, self.context["now"])

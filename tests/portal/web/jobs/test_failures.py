@@ -186,7 +186,7 @@ def test_causes_are_kept_and_counted(browser: Client, api: APIClient, person: Us
         {"cause": "host-memory", "failure_class": "resource", "outcome": "error", "attempts": 1}
     ]
     assert answer["failed_jobs"] == {job.failure_class: 1}
-    assert api.get(f"/api/jobs/{job.pk}/").json()["attempts"][0]["cause"] == "host-memory"
+    assert api.get(f"/api/jobs/{job.pk}/?include=attempts").json()["attempts"][0]["cause"] == "host-memory"
     page = browser.get(f"/jobs/{job.pk}/?tab=attempts").content.decode()
     assert "The training needed more main memory" in page
     assert "1 attempt failed, most of them for: host memory." in browser.get("/analytics/").content.decode()
