@@ -69,6 +69,7 @@ SETTINGS = {
     "DESCRIPTION": "Fine-tuning jobs whose time, memory and cost are predicted.",
     "VERSION": __version__,
     "OAS_VERSION": "3.1.0",
+    "SERVERS": [{"url": "/", "description": "The portal that tells this document."}],
     "SCHEMA_PATH_PREFIX": "/api/",  # no part of the names of operations
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
@@ -81,5 +82,6 @@ SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "portal.api.docs.tag_subjects",
+        "portal.api.examples.add_examples",
     ],
 }

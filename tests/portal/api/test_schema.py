@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management import call_command
 from drf_spectacular.generators import SchemaGenerator
+from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
 from portal.configuration.api_description import WORDS
@@ -40,6 +41,7 @@ def test_the_description_is_valid_and_each_operation_says_what_it_is() -> None:
     schema = json.loads(json.dumps(schema, default=str))
     validate(schema)
     assert schema["openapi"].startswith("3.1.")
+    assert [server["url"] for server in schema["servers"]] == ["/"]
     operations = [
         operation for path in schema["paths"].values() for name, operation in path.items() if name in METHODS
     ]
@@ -49,7 +51,29 @@ def test_the_description_is_valid_and_each_operation_says_what_it_is() -> None:
         name = operation["operationId"]
         assert operation.get("summary"), name
         assert operation.get("description"), name
+        assert operation.get("tags"), name
         assert any(status.startswith("4") for status in operation["responses"]), name
+        for content in operation.get("requestBody", {}).get("content", {}).values():
+            allowed = OAS31Validator({**content["schema"], "components": schema["components"]})
+            assert [error.message for error in allowed.iter_errors(content["example"])] == [], name
+
+
+def test_generators_of_clients_meet_nothing_that_they_cannot_take() -> None:
+    """No default with parts, no object with a part of its own name, no union that may be left out."""
+    schema: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    parts = schema["components"]["schemas"]
+    for name, part in parts.items():
+        for field, value in part.get("properties", {}).items():
+            assert field.replace("_", "").lower() != name.lower(), name
+            assert not ({"$ref", "allOf"} & value.keys() and isinstance(value.get("default"), dict)), name
+    bodies = [
+        (operation["operationId"], operation["requestBody"].get("required"), content["schema"])
+        for operations in schema["paths"].values()
+        for operation in operations.values()
+        for content in operation.get("requestBody", {}).get("content", {}).values()
+    ]
+    unions = {name: needed for name, needed, body in bodies if "oneOf" in parts[body["$ref"][21:]]}
+    assert unions == {"jobs_create": True}
 
 
 def test_the_openapi_schema_is_complete_and_without_warnings(tmp_path: Path) -> None:
