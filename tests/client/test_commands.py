@@ -154,6 +154,7 @@ PLAN = {
     ],
     "notes": ["Predicted from physics alone."],
 }
+EXPECTED = {"start_at": "2027-01-01T10:10:00Z", "start_low": "2027-01-01T10:05:00Z", "start_high": None}
 STEP = {"id": 1, "step": 1, "loss": 2.0, "eval_loss": None}
 FILE = {
     "id": "file-1",
@@ -198,6 +199,8 @@ def canned(request: httpx2.Request) -> httpx2.Response:
         "files/file-1/": FILE,
         "nodes/": {"data": [NODE], **page},
         "recommendations/": PLAN,
+        "recommendations/start/": {"stage": "computing", "address": "/api/recommendations/start/q-1/"},
+        "recommendations/start/q-1/": {"stage": "answered", "expected": EXPECTED},
     }
     if path not in answers:
         return error(404, "not_found")
@@ -206,6 +209,7 @@ def canned(request: httpx2.Request) -> httpx2.Response:
 
 @pytest.fixture
 def _canned(monkeypatch: pytest.MonkeyPatch) -> None:
+    instead_of_sleep(monkeypatch, lambda _: None)
     monkeypatch.setattr(Session, "client", property(lambda _: client(canned)))
 
 
@@ -469,7 +473,7 @@ class TestLive:
         does("teams add owls bo --role lead", shows="lead  bo (user-")
         does("teams ls", shows="owls")
         does("users ls bo", shows="bo@example.org")
-        does("users show bo", shows="max_class")
+        does("users show bo", shows="max class")
         does("users password bo --keep-tokens", shows="only now")
         does("users deactivate bo", shows="--yes", code=2)
         does("users deactivate bo --yes", shows="bo is deactivated")

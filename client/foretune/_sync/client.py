@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, Self
 from urllib.parse import quote
@@ -11,10 +12,12 @@ import httpx2
 
 from .. import _http, _settings
 from .._errors import ForetuneError, NotFound
-from .._models import Me, Plan, Record
+from .._models import Expected, Me, Plan, Record
 from .files import Files, id_of
 from .jobs import Jobs
 from .transport import Transport
+
+START_S, START_EVERY_S = 10.0, 0.3  # how long an answer is waited for, and between two questions
 
 
 class Client:
@@ -91,6 +94,21 @@ class Client:
         asked = {**fields, "model": model, "training_file": id_of(training_file)}
         answer = self.transport.json("POST", "recommendations/", json=asked, harmless=True)
         return Plan.parse(answer, fields=asked)
+
+    def expected_start(
+        self, model: str, training_file: object, *, timeout: float = START_S, **fields: Any
+    ) -> Expected | None:
+        """When a job would start and end if it were submitted now.
+
+        None where no worker of the portal tells it within `timeout` seconds, or the job could run nowhere.
+        """
+        asked = {**fields, "model": model, "training_file": id_of(training_file)}
+        answer = self.transport.json("POST", "recommendations/start/", json=asked, harmless=True)
+        ends_at = time.monotonic() + timeout
+        while answer["stage"] == "computing" and time.monotonic() < ends_at:
+            time.sleep(START_EVERY_S)
+            answer = self.transport.json("GET", answer["address"])
+        return Expected.parse(answer["expected"]) if answer["expected"] else None
 
 
 class Collection:

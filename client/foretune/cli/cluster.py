@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from .base import Columns, Session, command, list_rows, named, note, pairs
+from .base import Columns, Session, command, list_rows, named, pairs
 from .jobs import columns, shown_owner
 
 NODE = click.argument("node")
@@ -172,20 +172,17 @@ def spending_command(session: Session, since: str | None, until: str | None, by:
     answer = session.client.request("GET", "spending/", query={"since": since, "until": until})
     if session.as_json:
         return session.show(answer, str)
+    from .._tables import figure
+
     rows = [*answer[f"by_{by}"], {**answer["total"], "name": "all"}]
-    names = [name for name in rows[-1] if name not in ("name", "id")]
-    shown = {by: lambda row: named(row.get("name") or row.get(by) or row.get("id") or "-")}
-    shown |= {f">{name}": _number_of(name) for name in names}
-    session.rows(rows, shown, none="Nothing was spent.")
-    return note(f"in {answer['currency']}" if answer["currency"] else "no currency is set")
-
-
-def _number_of(name: str) -> Callable[[Any], str]:
-    def shown(row: Mapping[str, Any]) -> str:
-        value = row.get(name)
-        return f"{value:,.2f}" if isinstance(value, float) else named(value)
-
-    return shown
+    shown: Columns = {
+        by: lambda row: named(row["name"]) or "none",
+        ">jobs": lambda row: f"{row['jobs']:,}",
+        ">GPU hours": lambda row: f"{row['gpu_s'] / 3600:,.2f}",
+        ">cost": lambda row: figure("cost", row["cost"], answer["currency"]),
+        "": lambda row: "estimated" if row["estimated"] else "",
+    }
+    return session.rows(rows, shown, none="Nothing was spent.")
 
 
 @click.group("windows")

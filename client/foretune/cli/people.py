@@ -200,9 +200,15 @@ def users_show(session: Session, person: str) -> None:
         ("state", "active" if user["active"] else "deactivated"),
         ("since", moment(user["created_at"])),
         ("last sign-in", moment(user["last_login_at"])),
-        *((name, named(value)) for name, value in limits.items() if not isinstance(value, (dict, list))),
+        ("limits", "their own" if limits["own"] else "those of everybody"),
+        *((name.replace("_", " "), _amount(value)) for name, value in limits.items() if name != "own"),
     ]
     session.show({**user, "limits": limits}, lambda: pairs(rows))
+
+
+def _amount(value: Any) -> str:
+    """A limit; empty where there is none."""
+    return f"{value:,.4g}" if isinstance(value, float) else named(value)
 
 
 @command("make", parent=users_command)
@@ -269,7 +275,7 @@ def teams_ls(session: Session) -> None:
         ">members": lambda row: f"{row['size']:,}",
         "id": lambda row: row["id"],
     }
-    list_rows(session, session.client.teams, shown, none="You are in no team.")
+    list_rows(session, session.client.teams, shown, none="No teams.")
 
 
 @command("show", parent=teams_command)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 HERE = click.Path(path_type=Path, dir_okay=False, exists=True)
 USUAL_FILE = Path("job.yaml")
+PATIENCE_S = 5.0  # with the forecast of a start
 
 
 def _job_options(function: Any) -> Any:
@@ -78,10 +79,10 @@ def run_command(
         fields = _fields(session, file, **described)
         plan = session.client.recommend(**_first_of_matrix(fields, file))
         if dry_run:
-            session.show(plan.raw, lambda: _text(plan, file))
+            session.show(plan.raw, lambda: _text(plan, file, starts=_starts(session, fields)))
             return 0
         if not session.as_json or not yes:
-            note(_text(plan, file))
+            note(_text(plan, file, starts="" if yes else _starts(session, fields)))
         if not yes:
             click.confirm("Submit?", default=True, abort=True, err=True)
         if file is not None and file.matrix:
@@ -106,7 +107,7 @@ def recommend_command(session: Session, **described: Any) -> None:
     with _located(file):
         fields = _fields(session, file, **described)
         plan = session.client.recommend(**_first_of_matrix(fields, file))
-    session.show(plan.raw, lambda: _text(plan, file))
+    session.show(plan.raw, lambda: _text(plan, file, starts=_starts(session, fields)))
 
 
 @command("retry")
@@ -201,10 +202,25 @@ def _first_of_matrix(fields: dict[str, Any], file: JobFile | None) -> dict[str, 
     return {**fields, "params": {**fields.get("params", {}), **file.matrix[0]}}
 
 
-def _text(plan: Plan, file: JobFile | None) -> str:
+def _starts(session: Session, fields: dict[str, Any]) -> str:
+    """When it would start; a plan without that is one, too."""
+    from .._errors import ForetuneError
+    from .._tables import moment
+
+    try:
+        expected = session.client.expected_start(timeout=PATIENCE_S, **fields)
+    except ForetuneError:
+        return ""
+    if expected is None:
+        return ""
+    latest = moment(expected.start_high) or "later"
+    return f"It would start {moment(expected.start_at)} ({moment(expected.start_low)} to {latest})."
+
+
+def _text(plan: Plan, file: JobFile | None, *, starts: str) -> str:
     from .._tables import plan_text
 
-    text = plan_text(plan, width=width())
+    text = plan_text(plan, width=width()) + (f"\n\n{starts}" if starts else "")
     if file is None or not file.matrix:
         return text
     return f"{text}\n\n{len(file.matrix)} jobs; this is the plan of the first."
