@@ -62,7 +62,10 @@ def spend(policy: Policy, whose: int, tenths: int, now_s: float) -> Spent:
 
 
 def give_back(spent: Spent, tenths: int) -> Spent:
-    """Count a request for less than it was taken for at first. Raises RedisError."""
+    """Count a request for so much less than it was taken for at first, or for more.
+
+    Raises RedisError.
+    """
     try:
         return replace(spent, tenths=int(caches["counters"].incr(spent.key, -tenths)))
     except ValueError:  # its window has ended

@@ -45,13 +45,14 @@ class Wait:
 class Turn:
     """One request, which may be served several times before it is answered.
 
-    first_seen: the sign at the first time. wait: what it waits for now.
+    first_seen: the sign at the first time. wait: what it waits for now. has_waited: it waits, or did.
     """
 
     lot: ParkingLot
     began: float = field(default_factory=time.monotonic)
     first_seen: str | None = None
     wait: Wait | None = None
+    has_waited: bool = False
 
 
 # Of the request that this thread serves; None where the server keeps no requests.
@@ -71,7 +72,7 @@ def park(subject: Subject, *, seen: str, for_s: float, asker: Hashable) -> bool:
     wait = Wait(subject, seen, asker, current.began + for_s)
     if time.monotonic() >= wait.until or not current.lot.admit(asker):
         return False
-    current.wait = wait
+    current.wait, current.has_waited = wait, True
     return True
 
 
@@ -79,6 +80,12 @@ def first_seen() -> str | None:
     """The sign that was read when the request was served first; None at that time."""
     current = turn.get()
     return current.first_seen if current else None
+
+
+def has_waited() -> bool:
+    """Does the request that this thread serves wait, or has it waited before?"""
+    current = turn.get()
+    return current is not None and current.has_waited
 
 
 class ParkingLot:

@@ -18,11 +18,22 @@ from rest_framework.throttling import AnonRateThrottle, SimpleRateThrottle
 from portal.accounts.models import ApiToken, User
 from portal.limits import counters, rates
 from portal.limits.rates import WHOLE, Policy, Spent
+from portal.serving.parking import has_waited
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView  # it imports this module while it is being made
 
 CHEAP = 1  # tenths that a wait costs, and an answer that nothing has changed
+
+
+def _at_first(request: HttpRequest) -> int:
+    """The tenths that a request is taken for before it is served."""
+    return CHEAP if "wait_s" in request.GET else WHOLE
+
+
+def _cost(response: HttpResponse) -> int:
+    """The tenths that an answer has cost."""
+    return CHEAP if response.status_code == 304 or has_waited() else WHOLE
 
 
 class CountedThrottle(SimpleRateThrottle):
@@ -39,7 +50,7 @@ class CountedThrottle(SimpleRateThrottle):
         raise NotImplementedError
 
     def allow_request(self, request: Request, view: APIView) -> bool:
-        self.spent = self.count(request._request, CHEAP if "wait_s" in request.query_params else WHOLE)
+        self.spent = self.count(request._request, _at_first(request._request))
         return self.spent is None or not self.spent.is_over
 
     def wait(self) -> float | None:
@@ -107,20 +118,23 @@ def told(request: HttpRequest) -> dict[str, Spent]:
 
 
 def rate_limit_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
-    """Tell each token what is left of its limits; a 304 costs a tenth."""
+    """Tell each token what is left of its limits.
+
+    What an answer has cost is known once it is there.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
+        limits = told(request)
+        if limits and (surplus := _at_first(request) - _cost(response)):
+            for name, spent in limits.items():
+                take = partial(rates.give_back, spent, surplus)
+                limits[name] = counters.unless_away(take, spent)
         if token_of(request) is None:
             return response
-        limits = told(request)
         if not limits:  # it was refused before it was counted
             PersonThrottle().count(request, WHOLE)
             TokenThrottle().count(request, WHOLE)
-        elif response.status_code == 304:
-            for name, spent in limits.items():
-                take = partial(rates.give_back, spent, WHOLE - CHEAP)
-                limits[name] = counters.unless_away(take, spent)
         for name, value in rates.headers(limits.values()).items():
             response[name] = value
         return response

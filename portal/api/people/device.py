@@ -20,7 +20,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.accounts.device.grants import ask
-from portal.accounts.device.protocol import device_endpoint, token_endpoint
+from portal.accounts.device.protocol import GRANT_TYPE, device_endpoint, token_endpoint
 from portal.accounts.errors import AccountError
 from portal.accounts.models import Scope
 from portal.api.common.throttles import AnonThrottle
@@ -28,6 +28,16 @@ from portal.clock import database_now
 from trainer.written import clean_name
 
 LONGEST_NAME = 100
+REMEDIES = {  # of errors of which oauthlib tells the code alone
+    "invalid_scope": f"scope: must be one of {', '.join(Scope.values)}",
+    "invalid_client": "client_id: name the program by 1 to 40 letters, digits and . _ -",
+    "invalid_grant": "device_code: is unknown here, another program's, or has been used; ask for a new one",
+    "unsupported_grant_type": f"grant_type: must be {GRANT_TYPE}",
+    "authorization_pending": "Nobody has answered yet; ask again after the interval.",
+    "slow_down": "Too soon; from now on wait 5 seconds longer before each question.",
+    "access_denied": "A person has denied it, or may not confirm it any more.",
+    "expired_token": "The ten minutes are over; ask for a new code.",
+}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -55,7 +65,7 @@ class DeviceAuthorizationApi(OAuthApi):
             program, name = str(form_of(request).get("client_id", "")), _name(request)
             headers, told, status = asked(request.get_full_path(), "POST", form_of(request).urlencode(), FORM)
         except OAuth2Error as refused:
-            return Response(dict(refused.twotuples), refused.status_code, headers=dict(refused.headers))
+            return _refusal(refused)
         scopes = told.pop("scope").split()
         ask(
             device_code=told["device_code"],
@@ -79,11 +89,21 @@ class OAuthTokenApi(OAuthApi):
                     request.get_full_path(), "POST", form_of(request).urlencode(), FORM
                 )
         except AccountError as refused:  # the person has left the team, or the portal, since
-            denied = AccessDeniedError(str(refused))
-            return Response(dict(denied.twotuples), denied.status_code)
+            return _refusal(AccessDeniedError(str(refused)))
         except OAuth2Error as refused:
-            return Response(dict(refused.twotuples), refused.status_code, headers=dict(refused.headers))
-        return Response(json.loads(body), status, headers=headers)
+            return _refusal(refused)
+        return Response(_with_remedy(json.loads(body)), status, headers=headers)
+
+
+def _refusal(refused: OAuth2Error) -> Response:
+    told = _with_remedy(dict(refused.twotuples))
+    return Response(told, refused.status_code, headers=dict(refused.headers))
+
+
+def _with_remedy(told: dict[str, Any]) -> dict[str, Any]:
+    """What oauthlib answers; an error with what to do about it."""
+    remedy = REMEDIES.get(told.get("error", ""))
+    return {**told, "error_description": told.get("error_description") or remedy} if remedy else told
 
 
 def _name(request: Request) -> str:

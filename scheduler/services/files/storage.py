@@ -106,7 +106,9 @@ def _write(stream: BinaryIO, path: Path, limit: int) -> tuple[str, int]:
             refuse_on_full_disk()
             size += len(chunk)
             if size > limit:
-                raise FileTooLarge(f"The file is larger than {limit:,} bytes.")
+                raise FileTooLarge(
+                    f"What is sent is larger than {limit:,} bytes, the most at once; send less."
+                )
             digest.update(chunk)
             out.write(chunk)
         out.flush()

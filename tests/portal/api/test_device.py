@@ -37,6 +37,7 @@ class Program:
     def error(self, **other: str) -> str:
         answer = self.poll(**other)
         assert answer.status_code in (400, 401), answer.content
+        assert answer.json()["error_description"]
         return str(answer.json()["error"])
 
 
@@ -201,7 +202,7 @@ def test_what_is_no_question_of_this_program_is_refused(db: None, other: dict[st
 def test_a_question_that_cannot_be_asked_is_refused(db: None, asks: dict[str, str]) -> None:
     program = Program(**asks)
     assert program.asked.status_code in (400, 401)
-    assert "error" in program.told
+    assert {"error", "error_description"} <= program.told.keys()
     assert not DeviceGrant.objects.exists()
 
 

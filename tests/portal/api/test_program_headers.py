@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.test import APIClient
 from rest_framework.throttling import SimpleRateThrottle
 
 from portal.accounts.models import Scope, User
 from portal.api.cluster.version import MINIMUM_CLIENT
-from portal.api.people.me import MeApi
+from portal.api.jobs.tags import tag_of
+from tests.harness import world
+from tests.portal.api.test_waiting import WAITS, Kept
 from tests.portal.conftest import token_client
 from trainer import __version__
 
@@ -66,14 +67,20 @@ def test_each_answer_to_a_token_tells_its_limits(person: User, rates: Any) -> No
     assert "RateLimit" not in Client().get("/api/me/")
 
 
-def test_a_wait_and_what_has_not_changed_cost_a_tenth(
-    api: APIClient, rates: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rates(user="2/min", token="2/min")
-    monkeypatch.setattr(MeApi, "get", lambda self, request: Response(status=304))
-    assert [left(api.get("/api/me/"))["token"] for _ in range(10)] == [1] * 10
-    assert left(api.get("/api/me/?wait_s=1"))["token"] == 0
-    assert api.get("/api/me/?wait_s=1").status_code == 400, "a tenth as well: it is let through"
+def test_a_wait_and_what_has_not_changed_cost_a_tenth(api: APIClient, person: User, rates: Any) -> None:
+    rates(user="4/min", token="4/min")
+    job = world.job(person)
+    address, kept = f"/api/jobs/{job.pk}/", Kept(api)
+    known = {"If-None-Match": tag_of(job)}
+    for query in ("", "?wait_s=1"):
+        answers = [api.get(address + query, headers=known) for _ in range(5)]
+        assert {(answer.status_code, left(answer)["token"]) for answer in answers} == {(304, 3)}
+    waits = [kept.get(address, wait_s=60) for _ in range(5)]
+    assert {(answer.status_code, left(answer)["token"]) for answer in waits} == {(WAITS, 2)}
+    at_once = api.get(f"{address}?wait_s=1")
+    assert (at_once.status_code, left(at_once)["token"]) == (200, 1), "it has waited for nothing"
+    assert left(api.get("/api/me/?wait_s=1"))["token"] == 0, "nor has a refusal"
+    assert api.get(address, headers=known).status_code == 429
 
 
 def test_a_page_of_another_origin_asks_with_a_token_alone(person: User, settings: Any) -> None:

@@ -92,5 +92,6 @@ def test_larger_answers_to_tokens_are_compressed_and_others_are_not(
     assert changed.status_code == 200
     small = api.get(f"{address}?fields=state", **accepts)
     assert len(small.content) < LEAST_BYTES
-    for answer in (plain, small, browser.get(address, **accepts)):
+    unwanted = api.get(address, HTTP_ACCEPT_ENCODING="gzip;q=0, identity")
+    for answer in (plain, small, unwanted, browser.get(address, **accepts)):
         assert "Content-Encoding" not in answer
