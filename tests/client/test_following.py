@@ -105,6 +105,9 @@ class Artifacts:
         if request.url.path.endswith("/artifacts/"):
             row = {"path": self.path, "bytes": len(self.content), "sha256": self.sha256}
             return httpx2.Response(200, json={"data": [row]})
+        if request.url.path == "/api/files/file-1/":
+            file = {"id": "file-1", "filename": "rows.jsonl", "created_at": "2027-01-01T09:00:00Z"}
+            return httpx2.Response(200, json={**file, "bytes": len(self.content), "sha256": self.sha256})
         asked = request.headers.get("Range", "")
         self.ranges.append(asked)
         start = int(asked.removeprefix("bytes=").rstrip("-") or 0)
@@ -131,10 +134,17 @@ def test_a_download_goes_on_where_it_broke_and_is_made_once(tmp_path: Path) -> N
     assert portal.client.jobs.download("ftjob-1", tmp_path) == [tmp_path / "output" / "adapter.bin"]
     assert (tmp_path / "output" / "adapter.bin").read_bytes() == portal.content
     assert [one.name for one in (tmp_path / "output").iterdir()] == ["adapter.bin"]
-    assert len(portal.ranges) == 4
-    assert portal.ranges[0] == ""
+    assert portal.ranges == ["", "bytes=1000-", "bytes=2000-", "bytes=3000-"]
     portal.client.jobs.download("ftjob-1", tmp_path)
     assert len(portal.ranges) == 4, "what is there, whole, is not brought again"
+    adapter = tmp_path / "output" / "adapter.bin"
+    adapter.with_name(f"adapter.bin.{portal.sha256[:12]}.part").write_bytes(b"spoiled")
+    adapter.unlink()
+    portal.client.jobs.download("ftjob-1", tmp_path)
+    assert adapter.read_bytes() == portal.content
+    portal.breaks = 5  # each brings some more
+    assert portal.client.files.download("file-1", tmp_path / "rows.jsonl").read_bytes() == portal.content
+    assert portal.ranges[-1] == "bytes=5000-"
 
 
 def test_what_is_not_as_its_digest_says_is_never_kept(tmp_path: Path) -> None:

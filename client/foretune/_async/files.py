@@ -10,8 +10,9 @@ from typing import Any, BinaryIO
 
 from .. import _http
 from .._errors import BadRequest, ForetuneError, NotFound
-from .._files import PART_BYTES, digest_of, part_of, size_of
+from .._files import PART_BYTES, digest_of, part_of, place_of, size_of
 from .._models import File
+from .downloads import bring
 from .transport import AsyncTransport
 
 
@@ -105,6 +106,17 @@ class AsyncFiles:
     async def content(self, file: File | str) -> bytes:
         response = await self._transport.request("GET", f"files/{id_of(file)}/content/")
         return bytes(response.content)
+
+    async def download(self, file: File | str, path: str | Path = "") -> Path:
+        """Bring a file of any size; returns where it lies.
+
+        path: its own name in this folder unless given. Raises BrokenDownload, Unreachable.
+        """
+        known = file if isinstance(file, File) else await self.get(file)
+        place = Path(path) if path else place_of(Path(), known.filename.replace("/", "_"))
+        address = f"files/{known.id}/content/"
+        await bring(self._transport, address, place, sha256=known.sha256, size=known.bytes)
+        return place
 
     async def delete(self, file: File | str) -> None:
         await self._transport.request("DELETE", f"files/{id_of(file)}/")

@@ -14,7 +14,6 @@ import httpx2
 
 from .. import _http
 from .._errors import (
-    BrokenDownload,
     ForetuneError,
     JobFailed,
     NotFound,
@@ -22,8 +21,9 @@ from .._errors import (
     Unreachable,
     WaitedTooLong,
 )
-from .._files import CHUNK_BYTES, holds, place_of
+from .._files import place_of
 from .._models import Artifact, Explanation, File, JobFields, Plan, Record, Rows, Update
+from .downloads import bring
 from .files import id_of
 from .transport import AsyncTransport
 
@@ -243,42 +243,10 @@ class AsyncJobs:
         paths = []
         for artifact in await self.artifacts(job):
             path = place_of(Path(folder), artifact.path)
-            if not await _http.async_call(holds, path, artifact.sha256):
-                await self._bring(id_of(job), artifact, path)
+            address = f"jobs/{id_of(job)}/artifacts/{artifact.path}"
+            await bring(self._transport, address, path, sha256=artifact.sha256, size=artifact.bytes)
             paths.append(path)
         return paths
-
-    async def _bring(self, job: str, artifact: Artifact, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{artifact.sha256[:12]}.part")
-        for tried in range(1, self._transport.tries + 1):
-            try:
-                await self._bring_rest(job, artifact, partial)
-            except (httpx2.TransportError, Unavailable) as broken:
-                if tried == self._transport.tries:
-                    raise Unreachable(
-                        f"{artifact.path} broke off, and so did all tries: {broken}"
-                    ) from broken
-                await anyio.sleep(_http.delay_s(tried, None))
-                continue
-            if await _http.async_call(holds, partial, artifact.sha256):
-                partial.replace(path)
-                return
-            partial.unlink()
-        raise BrokenDownload(f"{artifact.path} is not what its digest says; it was not kept.")
-
-    async def _bring_rest(self, job: str, artifact: Artifact, partial: Path) -> None:
-        have = partial.stat().st_size if partial.exists() else 0
-        if have >= artifact.bytes > 0:
-            return
-        headers = {"Range": f"bytes={have}-", "If-Range": f'"{artifact.sha256}"'} if have else {}
-        # Compressed, ranges would be those of other bytes.
-        headers["Accept-Encoding"] = "identity"
-        async with self._transport.stream(f"jobs/{job}/artifacts/{artifact.path}", headers) as response:
-            goes_on = response.status_code == httpx2.codes.PARTIAL_CONTENT
-            with partial.open("ab" if goes_on else "wb") as file:
-                async for chunk in response.aiter_bytes(CHUNK_BYTES):
-                    file.write(chunk)
 
     async def _changed(
         self, identity: str, latest: AsyncJob | None, etag: str, wait_s: int

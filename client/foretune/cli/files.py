@@ -81,13 +81,13 @@ def _text(value: Any) -> str:
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Where to; else its own name."
 )
 def get(session: Session, file: str, output: Path | None) -> None:
-    """Download a file."""
+    """Download a file; what broke off goes on where it did."""
     files = session.client.files
     found = files.find(file)
     path = output or Path(Path(found.filename).name)
     if output is None and path.exists():
         raise click.UsageError(f"{path} is there already; -o names another place.")
-    path.write_bytes(files.content(found))
+    files.download(found, path)
     session.show({"path": str(path)}, lambda: str(path))
 
 
