@@ -248,6 +248,29 @@ def test_no_text_of_others_moves_a_terminals_cursor() -> None:
     assert plain(moved, lines=True).endswith("\n")
 
 
+def test_a_secret_whose_answer_was_lost_is_said_to_be_so(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repeated request tells no secret again."""
+    lost = httpx2.Response(201, json={"id": "tok-7", "token": None, "password": None, "join_token": None})
+    monkeypatch.setattr(Session, "client", property(lambda _: client(lambda _: lost)))
+    for words, remedy in (
+        (("tokens", "make", "ci"), "tokens rotate tok-7"),
+        (("users", "make", "bo"), "users password bo"),
+        (("nodes", "join"), "ask once more"),
+    ):
+        said = call(*words)
+        assert (said.code, said.out, remedy in said.err) == (5, "", True)
+
+
+def test_a_client_that_is_too_old_says_how_to_get_the_right_one(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for least, warned in (("0.1", False), ("0.1.1", True), ("12", True)):
+        portal = httpx2.Response(200, json={"version": "12.0.0", "minimum_client": least, "features": []})
+        monkeypatch.setattr(Session, "client", property(lambda _, told=portal: client(lambda _: told)))
+        said = call("version", "--portal")
+        assert (said.code, "$(curl -sS http://portal/client/)" in said.err) == (0, warned)
+
+
 @pytest.mark.usefixtures("_canned")
 def test_json_is_what_the_portal_told(call: Call) -> None:
     for words, answer in (

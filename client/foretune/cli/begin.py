@@ -106,11 +106,11 @@ def status_command(session: Session) -> None:
             ]
         ),
     )
-    if warning := outdated(portal):
+    if warning := outdated(portal, session.client.transport.url):
         note(warning)
 
 
-def outdated(portal: object) -> str:
+def outdated(portal: object, url: str) -> str:
     """What to do about a client that is too old for the portal; empty where it is not."""
     from .. import __version__
 
@@ -118,8 +118,8 @@ def outdated(portal: object) -> str:
     if not isinstance(least, str) or _release(least) <= _release(__version__):
         return ""
     return (
-        f"This client is {__version__}, and the portal needs {least} or later: its page API tokens has the"
-        " line that installs it."
+        f"This client is {__version__}, and the portal needs {least} or later: uv tool install, or pip"
+        f" install, $(curl -sS {url}/client/)"
     )
 
 

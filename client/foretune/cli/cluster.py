@@ -118,13 +118,13 @@ def nodes_price(session: Session, node: str, price: float) -> None:
 @click.option("--hours", type=click.IntRange(1, 168), default=1, show_default=True, help="For so long.")
 def nodes_join(session: Session, uses: int, hours: int) -> None:
     """Print the command that makes a machine a node, with a new join token."""
-    from .._errors import ForetuneError
+    from .._errors import Unreachable
     from .._http import new_key
 
     asked = {"uses": uses, "lifetime_s": hours * 3600}
     answer = session.client.request("POST", "nodes/join-tokens/", json=asked, key=new_key())
     if answer["join_token"] is None:
-        raise ForetuneError("The answer with the token was lost: ask once more.")
+        raise Unreachable("The answer with the token was lost: ask once more.")
     session.show(answer, lambda: str(answer["command"] or answer["join_token"]))
 
 

@@ -59,7 +59,7 @@ def version_command(session: Session, portal: bool) -> None:
         from .begin import outdated
 
         told["portal"] = session.client.version().raw
-        if warning := outdated(told["portal"]):
+        if warning := outdated(told["portal"], session.client.transport.url):
             note(warning)
     session.show(told, lambda: "\n".join(_line(name, value) for name, value in told.items()))
 

@@ -106,11 +106,11 @@ def _live(tokens: Any, name: str) -> str:
 
 def _secret(session: Session, made: Mapping[str, Any]) -> None:
     """A token on stdout; what it is, beside it."""
-    from .._errors import ForetuneError
+    from .._errors import Unreachable
     from .._tables import moment
 
     if made["token"] is None:
-        raise ForetuneError(
+        raise Unreachable(
             f"The answer with the token was lost: `foretune tokens rotate {made['id']}` makes another."
         )
     note(
@@ -218,7 +218,7 @@ def _amount(value: Any) -> str:
 def users_make(session: Session, name: str, email: str | None, admin: bool) -> None:
     """Make a person and print a password, this one time."""
     asked = {"username": name, "admin": admin, **({"email": email} if email else {})}
-    _password(session, session.client.users.create(**asked).raw)
+    _password(session, session.client.users.create(**asked).raw, name)
 
 
 @command("password", parent=users_command)
@@ -226,14 +226,15 @@ def users_make(session: Session, name: str, email: str | None, admin: bool) -> N
 @click.option("--keep-tokens", is_flag=True, help="Their API tokens go on.")
 def users_password(session: Session, person: str, keep_tokens: bool) -> None:
     """Give a person a new password and print it; their sessions end."""
-    _password(session, session.client.users.act(person, "password", revoke_tokens=not keep_tokens).raw)
+    told = session.client.users.act(person, "password", revoke_tokens=not keep_tokens).raw
+    _password(session, told, person)
 
 
-def _password(session: Session, told: Mapping[str, Any]) -> None:
-    from .._errors import ForetuneError
+def _password(session: Session, told: Mapping[str, Any], person: str) -> None:
+    from .._errors import Unreachable
 
     if told["password"] is None:
-        raise ForetuneError("The answer with the password was lost: `foretune users password` makes another.")
+        raise Unreachable(f"The answer with it was lost: `foretune users password {person}` makes another.")
     note("The password is shown only now:")
     session.show(told, lambda: str(told["password"]))
 
