@@ -268,7 +268,7 @@ def test_a_client_that_is_too_old_says_how_to_get_the_right_one(
         portal = httpx2.Response(200, json={"version": "12.0.0", "minimum_client": least, "features": []})
         monkeypatch.setattr(Session, "client", property(lambda _, told=portal: client(lambda _: told)))
         said = call("version", "--portal")
-        assert (said.code, "$(curl -sS http://portal/client/)" in said.err) == (0, warned)
+        assert (said.code, "$(curl -fsS http://portal/client/)" in said.err) == (0, warned)
 
 
 @pytest.mark.usefixtures("_canned")

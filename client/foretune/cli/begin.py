@@ -119,7 +119,7 @@ def outdated(portal: object, url: str) -> str:
         return ""
     return (
         f"This client is {__version__}, and the portal needs {least} or later: uv tool install, or pip"
-        f" install, $(curl -sS {url}/client/)"
+        f" install, $(curl -fsS {url}/client/)"
     )
 
 
