@@ -88,7 +88,7 @@ def client_address_middleware(get_response: Callable[[HttpRequest], HttpResponse
     def middleware(request: HttpRequest) -> HttpResponse:
         forwarded = request.headers.get("X-Forwarded-For", "").split(",")
         if 0 < settings.TRUSTED_PROXIES <= len(forwarded):
-            address = forwarded[-settings.TRUSTED_PROXIES].strip()
+            address = _without_port(forwarded[-settings.TRUSTED_PROXIES].strip())
             request.META["REMOTE_ADDR"] = address or request.META.get("REMOTE_ADDR", "")
         mark = turns.client_address.set(network_of(str(request.META.get("REMOTE_ADDR", ""))))
         try:
@@ -97,6 +97,14 @@ def client_address_middleware(get_response: Callable[[HttpRequest], HttpResponse
             turns.client_address.reset(mark)
 
     return middleware
+
+
+def _without_port(text: str) -> str:
+    """An address as some proxies write it: `192.0.2.7:443`, `[2001:db8::7]:443`."""
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    host, _, port = text.partition(":")
+    return host if port.isdecimal() else text
 
 
 def plain_address_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:

@@ -227,4 +227,6 @@ def test_behind_a_proxy_people_are_told_apart_by_the_address_it_saw(
         return client.post("/login/", form, headers=headers).status_code == 429
 
     assert [refused(f"10.9.9.{n}", "192.0.2.1") for n in range(10)][-1], "an invented address let them go on"
+    assert refused("192.0.2.1:50001"), "a port let them go on"
     assert not refused("192.0.2.2")
+    assert [refused(f"[2001:db8::7]:{port}") for port in range(10)][-1]
