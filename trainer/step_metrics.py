@@ -100,6 +100,14 @@ STEP_METRICS = (
         column="tokens_per_second",
     ),
     StepMetric(
+        name="row_tokens_per_s",
+        label="throughput without padding",
+        help="tokens of the rows themselves, by all processes",
+        unit="tokens per second",
+        chart="throughput",
+        digits=",.0f",
+    ),
+    StepMetric(
         name="memory_bytes",
         label="peak memory",
         help="of one GPU or CPU process since the start",

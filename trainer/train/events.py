@@ -73,6 +73,7 @@ class Journal:
     _spoken_at: float = field(default_factory=time.monotonic)
     _steps: list[Mapping[str, float]] = field(default_factory=list)  # since the last line
     _tokens: int = 0
+    _row_tokens: int = 0
     _seconds: float = 0.0
 
     def event(self, kind: ReportKind, **body: Any) -> None:
@@ -83,28 +84,33 @@ class Journal:
         if self.path is not None:
             append_event(self.path, kind, body)
 
-    def step(self, measured: RunFigures, values: Mapping[str, float], tokens: int, seconds: float) -> None:
+    def step(
+        self, measured: RunFigures, values: Mapping[str, float], tokens: int, row_tokens: int, seconds: float
+    ) -> None:
         """Count one step.
 
         A line is written for each step of a short run, twice a second in a long one.
 
-        values: the step metrics by name, but for tokens_per_s.
+        values: the step metrics by name, but for the rates of tokens. tokens: padding included. row_tokens:
+        without it.
         """
         self._steps.append(values)
         self._tokens += tokens
+        self._row_tokens += row_tokens
         self._seconds += seconds
         left = measured.total_steps - measured.step
         pause_s = max(_SECONDS_BETWEEN_LINES, measured.train_s / _LINES_OF_A_LONG_RUN)
         if left and measured.total_steps > _EVERY_STEP_UP_TO and self._seconds < pause_s:
             return
         step_s, tokens_per_s = self._seconds / len(self._steps), self._tokens / self._seconds
-        row = {"step": measured.step, **_combined(self._steps), "tokens_per_s": tokens_per_s}
+        rates = {"tokens_per_s": tokens_per_s, "row_tokens_per_s": self._row_tokens / self._seconds}
+        row = {"step": measured.step, **_combined(self._steps), **rates}
         self.rows.append(row)
         self.say(
             f"step {measured.step}/{measured.total_steps}  loss {row['loss']:.4f}  "
             f"{tokens_per_s:.0f} tokens/s"
         )
-        self._steps, self._tokens, self._seconds = [], 0, 0.0
+        self._steps, self._tokens, self._row_tokens, self._seconds = [], 0, 0, 0.0
         self.event(
             ReportKind.STEP,
             **row,

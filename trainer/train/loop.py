@@ -86,6 +86,7 @@ class Loop:
             raise Stopped
         if self._stopped_before_evaluating():
             self._evaluate()
+        self._meet_peak()
         while self.measured.step < self.plan.steps:
             self._step(self.measured.step)
         if self.validation:
@@ -109,6 +110,18 @@ class Loop:
             return False
         return not any(row["step"] == step and "eval_loss" in row for row in self.journal.rows)
 
+    def _meet_peak(self) -> None:
+        """Compute the largest micro-batch, and learn nothing from it.
+
+        So memory that does not suffice shows in seconds, not when the step comes that needs most.
+        """
+        if self.measured.step == self.plan.steps:
+            return
+        if rows := self.plan.largest_after(self.measured.step):
+            self.loss_sum(self.forward, self._batch(self.train, rows)).backward()
+            self.optimizer.zero_grad(set_to_none=True)
+            self.journal.event(ReportKind.MEMORY, memory_bytes=peak_bytes(self.world.device))
+
     def _step(self, step: int) -> None:
         begun = time.monotonic()
         rate = self.plan.learning_rate(step, self.order.settings.learning_rate)
@@ -118,7 +131,7 @@ class Loop:
         values = {**self._update(step), "learning_rate": rate}
         self._reject_not_finite(values["loss"])
         seconds = time.monotonic() - begun
-        self._count(values, self.plan.tokens(step), seconds)
+        self._count(values, step, seconds)
         self._between_steps(seconds)
 
     def _reject_not_finite(self, number: float) -> None:
@@ -175,8 +188,8 @@ class Loop:
     def _batch(self, samples: Sequence[Sample], rows: list[int]) -> Batch:
         return collate([samples[row] for row in rows], self.pad, self.world.device)
 
-    def _count(self, values: dict[str, float], tokens: int, seconds: float) -> None:
-        measured, loss = self.measured, values["loss"]
+    def _count(self, values: dict[str, float], step: int, seconds: float) -> None:
+        measured, loss, tokens = self.measured, values["loss"], self.plan.tokens(step)
         measured.step += 1
         measured.tokens += tokens
         measured.attempt_tokens += tokens
@@ -188,7 +201,7 @@ class Loop:
         self._first = self._first or (tokens, seconds)
         measured.peak_memory_bytes = peak_bytes(self.world.device)
         values["memory_bytes"] = measured.peak_memory_bytes
-        self.journal.step(measured, values, tokens, seconds)
+        self.journal.step(measured, values, tokens, self.plan.row_tokens(step), seconds)
 
     def _between_steps(self, step_s: float) -> None:
         pause_s = pause_between_checkpoints_s(self.order.spec, self._saving_took_s)
@@ -226,17 +239,15 @@ class Loop:
     def _validation_loss(self) -> float | None:
         """Each process computes a part of the rows; None if a stop came first."""
         micro = self.order.settings.per_device_batch_size
-        chunks = [
-            range(start, min(start + micro, len(self.validation)))
-            for start in range(0, len(self.validation), micro)
-        ]
+        by_length = sorted(range(len(self.validation)), key=lambda row: -len(self.validation[row]))
+        chunks = [by_length[start : start + micro] for start in range(0, len(by_length), micro)]
         loss = torch.zeros((), device=self.world.device)
         for start in range(0, len(chunks), self.world.size):
             if self.world.any(self.stop.requested):
                 return None
             mine = start + self.world.rank
             # FSDP gathers weights in every forward pass, so a process without rows computes some too
-            part = self.loss_sum(self.loss, self._batch(self.validation, list(chunks[mine % len(chunks)])))
+            part = self.loss_sum(self.loss, self._batch(self.validation, chunks[mine % len(chunks)]))
             loss += part if mine < len(chunks) else 0
             self.journal.alive(peak_bytes(self.world.device))
         targets = sum(sample.targets for sample in self.validation)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import random
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,15 +48,28 @@ class StepPlan:
     def micro_batches(self, step: int, rank: int = 0, size: int = 1) -> list[list[int]]:
         """Return the rows that process `rank` of `size` reads in one step.
 
-        There is one list for each micro-batch.
+        There is one list for each micro-batch. The rows of a step are sorted by length, the longest first, so
+        that little is padded, and processes compute micro-batches of like length at a time.
         """
-        rows = self.rows(step)
+        rows = sorted(self.rows(step), key=lambda row: (-self.lengths[row], row))
         chunks = [rows[start : start + self.micro] for start in range(0, self.batch, self.micro)]
         return chunks[rank::size]
 
     def tokens(self, step: int) -> int:
         """Tokens all processes compute in one step, padding included."""
-        return sum(len(c) * max(self.lengths[row] for row in c) for c in self.micro_batches(step))
+        return sum(map(self._computed, self.micro_batches(step)))
+
+    def row_tokens(self, step: int) -> int:
+        """Tokens of the rows of one step."""
+        return sum(self.lengths[row] for row in self.rows(step))
+
+    def largest_after(self, step: int) -> list[int]:
+        """The rows of the largest micro-batch, padding included.
+
+        It is empty where the first one of that step is as large. Beyond two million rows it is of those counted so far.
+        """
+        largest = max((self.micro_batches(later)[0] for later in self._counted), key=self._computed)
+        return largest if self._computed(largest) > self._computed(self.micro_batches(step)[0]) else []
 
     @property
     def tokens_total(self) -> int:
@@ -63,24 +77,21 @@ class StepPlan:
 
         Beyond two million rows the mean of the rows counted so far is used.
         """
-        counted = min(self.steps, max(1, _COUNTED_ROWS // self.batch))
-        return round(sum(map(self.tokens, range(counted))) * self.steps / counted)
+        counted = sum(tokens * number for (_, tokens), number in self._sizes.items())
+        return round(counted * self.steps / len(self._counted))
 
     @property
     def parts(self) -> int:
         """Micro-batches of the whole training, over all processes."""
         return self.steps * math.ceil(self.batch / self.micro)
 
-    @cached_property
+    @property
     def sizes(self) -> int:
         """How many sizes micro-batches have: rows, and tokens of the longest one.
 
         Beyond two million rows those of the rows counted so far.
         """
-        counted = range(min(self.steps, max(1, _COUNTED_ROWS // self.batch)))
-        return len(
-            {(len(c), max(self.lengths[row] for row in c)) for s in counted for c in self.micro_batches(s)}
-        )
+        return len(self._sizes)
 
     def ends_epoch(self, step: int) -> bool:
         """Does an epoch end within this step?"""
@@ -93,6 +104,22 @@ class StepPlan:
         if step < warm_up:
             return peak * (step + 1) / warm_up
         return peak * (self.steps - step) / (self.steps - warm_up)
+
+    @cached_property
+    def _sizes(self) -> Counter[tuple[int, int]]:
+        """How many micro-batches have each number of rows and of tokens, padded."""
+        return Counter(
+            (len(c), self._computed(c)) for step in self._counted for c in self.micro_batches(step)
+        )
+
+    @property
+    def _counted(self) -> range:
+        """The steps of the first two million rows, or all."""
+        return range(min(self.steps, max(1, _COUNTED_ROWS // self.batch)))
+
+    def _computed(self, rows: Sequence[int]) -> int:
+        """Tokens of a micro-batch, padding included."""
+        return len(rows) * max(self.lengths[row] for row in rows)
 
     def _row(self, position: int) -> int:
         epoch, index = divmod(position, len(self.lengths))

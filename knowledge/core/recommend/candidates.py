@@ -128,9 +128,11 @@ class Candidates:
         return replace(columns(self.kinds, catalogue).take(self.kind), **sizes, padded=padded)
 
     def _padded(self, data: Workload) -> Array:
-        """Processed tokens per sample: they depend on length and micro-batch alone."""
-        pairs, place = np.unique(np.stack([self.tokens, self.batch]), axis=1, return_inverse=True)
-        lengths = [workload.padded_length(data, int(limit), int(batch)) or limit for limit, batch in pairs.T]
+        """Computed tokens of a sample: they depend on its length and the batches."""
+        gpus = np.array([kind.number_gpus for kind in self.kinds])[self.kind]
+        sizes = np.stack([self.tokens, self.batch, self.batch * self.accumulation * gpus])
+        different, place = np.unique(sizes, axis=1, return_inverse=True)
+        lengths = [workload.padded_length(data, *map(int, some)) or some[0] for some in different.T]
         return np.array(lengths, dtype=float)[place.reshape(-1)]
 
 

@@ -57,7 +57,10 @@ def _option(config: Config, pool: GpuPool, request: Request, bound: Mapping[str,
             request.data, config.effective_batch_size, bound.get("epochs"), bound.get("max_steps")
         ),
         padded_tokens=workload.padded_length(
-            request.data, config.tokens_per_sample, config.per_device_batch_size
+            request.data,
+            config.tokens_per_sample,
+            config.per_device_batch_size,
+            config.effective_batch_size,
         )
         or None,
         price_per_gpu_hour=pool.price_per_gpu_hour,

@@ -106,7 +106,9 @@ def option(
     Duration = start-up + evaluation and saving + steps · tokens / θ.
     """
     steps = workload.steps(data, config.effective_batch_size, epochs, max_steps)
-    padded = workload.padded_length(data, config.tokens_per_sample, config.per_device_batch_size)
+    padded = workload.padded_length(
+        data, config.tokens_per_sample, config.per_device_batch_size, config.effective_batch_size
+    )
     samples = steps * config.effective_batch_size
     evaluations = math.ceil(samples / max(1, data.rows))
     tokens = (samples + data.validation_rows * evaluations * FORWARD_SHARE) * padded
@@ -136,7 +138,9 @@ def repredict(promised: Option, *, model: Model | None, data: Workload, startup_
     from the start. model: None if it is not known now.
     """
     config, rate = promised.config, promised.tokens_per_second
-    padded = workload.padded_length(data, config.tokens_per_sample, config.per_device_batch_size)
+    padded = workload.padded_length(
+        data, config.tokens_per_sample, config.per_device_batch_size, config.effective_batch_size
+    )
     if not padded or not promised.padded_tokens or not promised.duration_s.value:
         return promised
     saving = _saving_s(config, model)

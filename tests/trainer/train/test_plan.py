@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 import pytest
@@ -57,6 +58,38 @@ def test_tokens_count_the_padding_to_the_longest_row_of_each_micro_batch():
     assert even.tokens_total == 40 * even.steps
     uneven = plan(lengths=[10, 100], batch=2, epochs=1.0)
     assert uneven.tokens_total == 200
+
+
+def test_rows_of_a_step_are_computed_with_those_of_like_length():
+    whole = plan(batch=6, micro=2, lengths=[10, 70, 20, 60, 30, 50, 40], max_steps=1)
+    read = whole.rows(0)
+    longest_first = sorted((whole.lengths[row] for row in read), reverse=True)
+    chunks = [[whole.lengths[row] for row in chunk] for chunk in whole.micro_batches(0)]
+    assert [length for chunk in chunks for length in chunk] == longest_first
+    assert whole.tokens(0) == 2 * sum(longest_first[::2])
+    assert whole.row_tokens(0) == sum(longest_first)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_sorted_rows_never_take_more_tokens(seed: int):
+    drawn = random.Random(seed)
+    lengths = [drawn.randint(1, 300) for _ in range(drawn.randint(1, 40))]
+    micro, parts = drawn.randint(1, 5), drawn.randint(1, 6)
+    whole = plan(lengths=lengths, seed=seed, batch=micro * parts, micro=micro, max_steps=3)
+    for step in range(3):
+        rows = whole.rows(step)
+        chunks = [rows[start : start + micro] for start in range(0, len(rows), micro)]
+        as_read = sum(len(chunk) * max(lengths[row] for row in chunk) for chunk in chunks)
+        assert whole.row_tokens(step) <= whole.tokens(step) <= as_read
+
+
+def test_the_largest_micro_batch_of_all_is_known_before_the_first_step():
+    varied = plan(lengths=[10] * 30 + [90] + [10] * 9, batch=4, micro=2, epochs=1.0)
+    at = next(step for step in range(varied.steps) if 30 in varied.rows(step))
+    first = 0 if at else 1
+    assert varied.largest_after(first) == varied.micro_batches(at)[0]
+    assert varied.largest_after(at) == []
+    assert plan(lengths=[32] * 6).largest_after(0) == []
 
 
 def test_epoch_ends():

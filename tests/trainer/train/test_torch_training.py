@@ -62,6 +62,57 @@ def test_half_precision_with_gradient_checkpointing_and_accumulation(run: Run, p
     assert half == pytest.approx(exact.losses, rel=0.01)
 
 
+VARIED = [{**row, "completion": row["completion"] * (1 + number % 4)} for number, row in enumerate(ROWS)]
+
+
+def test_the_order_within_a_step_saves_padding_and_changes_nothing_that_is_learnt(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    from trainer.train.plan import StepPlan
+
+    def as_read(plan: StepPlan, step: int, rank: int = 0, size: int = 1) -> list[list[int]]:
+        rows = plan.rows(step)
+        return [rows[start : start + plan.micro] for start in range(0, plan.batch, plan.micro)][rank::size]
+
+    run.params.update(per_device_batch_size=2, gradient_accumulation_steps=4)
+    sorted_rows = run.write(rows=VARIED, validation=VARIED[:5]).train()
+    plain = Run(run.path.with_name("plain"), run.models_dir, params=run.params)
+    monkeypatch.setattr(StepPlan, "micro_batches", as_read)
+    unsorted_rows = plain.write(rows=VARIED, validation=VARIED[:5]).train()
+    assert run.losses == pytest.approx(plain.losses, abs=1e-6)
+    assert sorted_rows["eval_loss"] == pytest.approx(unsorted_rows["eval_loss"], abs=1e-6)
+    assert sorted_rows["tokens"] < unsorted_rows["tokens"]
+    assert run.events("start")[0]["tokens_total"] == sorted_rows["tokens"]
+    rates = [(event["row_tokens_per_s"], event["tokens_per_s"]) for event in run.events("step")]
+    assert all(0 < without <= computed for without, computed in rates)
+
+
+def test_the_largest_micro_batch_is_met_first_and_leaves_nothing_behind(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    """Memory that does not suffice ends the training before its first step, not in the middle."""
+    from trainer.train.loop import Loop
+
+    rows = [*ROWS, {"prompt": "long", "completion": "word " * 30}]
+    run.params.update(per_device_batch_size=1, gradient_accumulation_steps=2)
+    run.write(rows=rows)
+    met: list[int] = []
+    computed = Loop.loss_sum
+
+    def watched(loop: Loop, loss: Any, batch: Any) -> Any:
+        met.append(batch.ids.numel())
+        return computed(loop, loss, batch)
+
+    monkeypatch.setattr(Loop, "loss_sum", watched)
+    run.train()
+    assert met[0] == max(met) > met[1]
+    assert len(met) == 1 + 2 * 6
+    plain = Run(run.path.with_name("plain"), run.models_dir, params=run.params)
+    monkeypatch.setattr(Loop, "_meet_peak", lambda _: None)
+    plain.write(rows=rows).train()
+    assert run.losses == plain.losses
+
+
 def test_the_adapter_loads_in_peft_and_gives_finite_logits(run: Run):
     import torch
     from peft import PeftModel
@@ -118,7 +169,14 @@ def test_events_and_metrics_tell_the_whole_run(run: Run):
     table = list(csv.DictReader(io.StringIO((run.path / "output" / "metrics.csv").read_text())))
     assert [row["step"] for row in table] == ["1", "2", "3", "4", "5", "6"]
     assert float(table[2]["eval_loss"]) == run.events("eval")[0]["eval_loss"]
-    for name in ("loss", "learning_rate", "tokens_per_s", "memory_bytes", "gradient_norm"):
+    for name in (
+        "loss",
+        "learning_rate",
+        "tokens_per_s",
+        "row_tokens_per_s",
+        "memory_bytes",
+        "gradient_norm",
+    ):
         assert [float(row[name]) for row in table] == [event[name] for event in steps], name
     card = (run.path / "output" / "README.md").read_text()
     assert digest(run.path / "inputs" / "train.jsonl") in card

@@ -141,6 +141,7 @@ def _identity(order: TrainingSpec, plan: StepPlan, data: Data) -> dict[str, Any]
         **order.recipe.identity(order.settings),
         "rows": len(plan.lengths),
         "batch": plan.batch,
+        "order_within_step": "sorted",
         "steps": plan.steps,
         **data.identity,
     }

@@ -65,7 +65,8 @@ def test_columns_are_those_of_the_configurations() -> None:
     found = every()
     some = found.take(np.arange(0, len(found), 37))
     padded = [
-        workload.padded_length(DATA, int(t), int(b)) for t, b in zip(some.tokens, some.batch, strict=True)
+        workload.padded_length(DATA, x.tokens_per_sample, x.per_device_batch_size, x.effective_batch_size)
+        for x in some.configs()
     ]
     here, expected = some.columns(CATALOGUE, DATA), columns(some.configs(), CATALOGUE, padded)
     expected = replace(expected, memory=np.array([some.pool(row).memory_bytes for row in range(len(some))]))
