@@ -18,6 +18,7 @@ from knowledge.reading.values import CLEAN
 
 LIBRARY_DEFAULT, SURE = 0.5, 0.85
 OURS = {"method": "tuning"}  # fields that labels call otherwise
+UNLABELLED = frozenset({"weight_decay", "adam_beta2", "clip_norm"})
 
 
 def labelled(folder: Path) -> Iterable[tuple[dict[str, Any], Tree]]:
@@ -63,7 +64,7 @@ def scored(label: Mapping[str, Any], reading: Reading) -> Counter[str]:
         not row.get("optional") and name not in torn for name, row in label["fields"].items()
     )
     for name, value in reading.values.items():
-        if value.confidence <= LIBRARY_DEFAULT:
+        if value.confidence <= LIBRARY_DEFAULT or name in UNLABELLED:
             continue
         known = [
             one["value"] for one in torn.get(name, {}).get("values", ()) if one.get("field", name) == name

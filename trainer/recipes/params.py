@@ -40,6 +40,7 @@ class Param:
     It has a type, bounds or choices, the stated default, and when it binds.
 
     unit: what a number counts, for people and programs.
+    why: of the default, with its source, where it depends on neither model nor data.
     reasons: by value, the sentence that says why a recommendation chose it; `{memory}` is the predicted peak.
     """
 
@@ -51,6 +52,7 @@ class Param:
     high: float | None = None
     choices: tuple[str, ...] = ()
     unit: str = ""
+    why: str = ""
     reasons: Mapping[Any, str] = field(default_factory=dict, hash=False)
 
     def clean(self, value: Any) -> Any:

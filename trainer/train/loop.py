@@ -18,7 +18,6 @@ import torch
 
 from trainer import checkpoint
 from trainer.protocol import ReportKind, Spec, to_json
-from trainer.recipes.common import LOOP_CONSTANTS
 from trainer.train import checkpoint_state
 from trainer.train.data import Batch, Sample, collate
 from trainer.train.distributed.process_group import World, gradients_stay_local
@@ -27,6 +26,7 @@ from trainer.train.events import Journal, RunFigures
 from trainer.train.loss import TokenLoss
 from trainer.train.memory import peak_bytes
 from trainer.train.plan import StepPlan
+from trainer.train.schedule import share_of_peak
 from trainer.train.settings import TrainingSpec
 
 LOOK_EVERY_S = 5.0  # within a step that takes longer; several processes must talk to look
@@ -124,10 +124,12 @@ class Loop:
 
     def _step(self, step: int) -> None:
         begun = time.monotonic()
-        rate = self.plan.learning_rate(step, self.order.settings.learning_rate)
+        settings = self.order.settings
+        share = share_of_peak(step, self.plan.steps, settings.lr_schedule, settings.warmup_share)
+        rate = settings.learning_rate * share
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        torch.manual_seed(self.order.settings.seed * 1_000_003 + step * self.world.size + self.world.rank)
+        torch.manual_seed(settings.seed * 1_000_003 + step * self.world.size + self.world.rank)
         values = {**self._update(step), "learning_rate": rate}
         self._reject_not_finite(values["loss"])
         seconds = time.monotonic() - begun
@@ -157,9 +159,7 @@ class Loop:
         self.scaler.unscale_(self.optimizer)
         learning = [weight for _, weight in checkpoint_state.trainable(self.model)]
         norm = float(
-            checkpoint_state.whole(
-                torch.nn.utils.clip_grad_norm_(learning, LOOP_CONSTANTS["clip_norm"].value)
-            )
+            checkpoint_state.whole(torch.nn.utils.clip_grad_norm_(learning, self.order.settings.clip_norm))
         )
         if not self.scaler.is_enabled():  # which leaves such a step out
             self._reject_not_finite(norm)

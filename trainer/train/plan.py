@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from trainer.recipes.common import LOOP_CONSTANTS
-
 _COUNTED_ROWS = 2_000_000
 
 
@@ -66,7 +64,8 @@ class StepPlan:
     def largest_after(self, step: int) -> list[int]:
         """The rows of the largest micro-batch, padding included.
 
-        It is empty where the first one of that step is as large. Beyond two million rows it is of those counted so far.
+        It is empty where the first one of that step is as large. Beyond two million rows it is of those
+        counted so far.
         """
         largest = max((self.micro_batches(later)[0] for later in self._counted), key=self._computed)
         return largest if self._computed(largest) > self._computed(self.micro_batches(step)[0]) else []
@@ -97,13 +96,6 @@ class StepPlan:
         """Does an epoch end within this step?"""
         rows = len(self.lengths)
         return (step + 1) * self.batch // rows > step * self.batch // rows
-
-    def learning_rate(self, step: int, peak: float) -> float:
-        """Linear warm-up over a share of the steps, then linear decay towards zero."""
-        warm_up = math.ceil(LOOP_CONSTANTS["warmup_share"].value * self.steps)
-        if step < warm_up:
-            return peak * (step + 1) / warm_up
-        return peak * (self.steps - step) / (self.steps - warm_up)
 
     @cached_property
     def _sizes(self) -> Counter[tuple[int, int]]:

@@ -22,13 +22,15 @@ from knowledge.core.domain.types import Choice, Config, GpuPool, Inventory, Opti
 from knowledge.core.domain.wording import counted
 from knowledge.core.predict.base import MIN_P_VALID
 from trainer.recipes import ALL_LINEAR, DEFAULT_RECIPE, PARAMS, RECIPES, Binds
+from trainer.recipes.common import OPTIMISER
 
 SMALL_DATA_ROWS = 2000
 SMALL_DATA_EPOCHS = 3.0
 LARGE_BATCH, SMALL_BATCH = 16, 8
 LEARNING_RATES = {"lora": 2e-4, "qlora": 2e-4, "full": 2e-5}
 UNTRAINED_LEARNING_RATE = 2e-3
-INDEPENDENT = frozenset({"learning_rate", "seed"})  # neither figures nor other values depend on these
+# Neither figures nor other values depend on these.
+INDEPENDENT = frozenset(OPTIMISER) - {"epochs", "max_steps"}
 UNSTATED_CONTEXT, UNKNOWN_CONTEXT = 2048, 4096  # of models that state none, and that nobody knows
 ALL_LAYERS_LEARN = "Adapters on all linear layers learn the most."
 EXPERTS_GET_NONE = (
@@ -125,7 +127,10 @@ def _of_the_recipe(name: str) -> dict[str, Choice]:
     recipe = RECIPES[name]
     params = {name: recipe.params[name] for name in recipe.binding(Binds.SUBMIT)}
     reason = "The default; it does not depend on the model or the data."
-    return {name: Choice(value=param.default, by="default", reason=reason) for name, param in params.items()}
+    return {
+        name: Choice(value=param.default, by="default", reason=param.why or reason)
+        for name, param in params.items()
+    }
 
 
 def user_choice(value: Any) -> Choice:

@@ -85,6 +85,9 @@ _NAMES: dict[str, tuple[str, str]] = {
         " learning_rate_scheduler lr_scheduler_fn decay_type",
         "scheduler schedule",
     ),
+    "weight_decay": ("weight_decay", ""),
+    "adam_beta2": ("adam_beta2 adam_beta_2", ""),
+    "clip_norm": ("max_grad_norm clip_grad_norm gradient_clip_val grad_clip_norm", ""),
     "optimizer": (
         "optim optimizer optimizer_name optim_name optimizer_type optim_type",
         "",

@@ -12,8 +12,7 @@ from scheduler.services.provenance.read_values import DERIVED, STATED, ReadValue
 
 def read_values(reading: Reading, job: Taken, manifest: ScriptManifest) -> ReadValues:
     """The values that a new job takes of a script, with the lines that state them."""
-    sources = {name: reading.values[name] for name in job.params}
-    values = {name: _value(value, sources[name], manifest) for name, value in job.params.items()}
+    values = {name: _value(value, job.sources[name], manifest) for name, value in job.params.items()}
     model = reading.values.get("base_model")
     if model is not None and isinstance(model.value, str):
         values["model"] = _value(model.value, model, manifest)

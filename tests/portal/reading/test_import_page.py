@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from typing import Any
 
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
@@ -60,6 +61,31 @@ def test_parts_that_the_trainer_lacks_and_keys_that_nobody_knows_are_named(
     assert "cannot do: loss on prompts, saved modules" in page
     assert "1 key that the reader does not know" in page
     assert "lr_rte" in page
+
+
+def test_schedules_and_values_of_the_optimiser_are_taken_over(api: APIClient) -> None:
+    def imported(lines: str) -> Any:
+        config = f"base_model: a/b\nadapter: lora\n{lines}".encode()
+        file = SimpleUploadedFile("c.yml", config)
+        command = "axolotl train c.yml"
+        return api.post("/api/imports/", {"file": file, "command": command}, format="multipart").json()
+
+    shares = (
+        "lr_scheduler: cosine\nwarmup_ratio: 0.1\nweight_decay: 0.01\nadam_beta2: 0.95\nmax_grad_norm: 0.3\n"
+    )
+    answer = imported(shares)
+    expected = {
+        "lr_schedule": "cosine", "warmup_share": 0.1, "weight_decay": 0.01,
+        "adam_beta2": 0.95, "clip_norm": 0.3,
+    }  # fmt: skip
+    assert expected.items() <= answer["job"]["parameters"].items()
+    assert answer["unsupported"] == []
+    answer = imported("lr_scheduler: constant_with_warmup\nwarmup_steps: 20\nadam_beta2: 0.5\n")
+    assert answer["job"]["parameters"]["lr_schedule"] == "constant"
+    assert not {"warmup_share", "adam_beta2"} & answer["job"]["parameters"].keys()
+    answer = imported("lr_scheduler: one_cycle\nwarmup_steps: 0\n")
+    assert answer["job"]["parameters"]["warmup_share"] == 0
+    assert "lr_schedule" not in answer["job"]["parameters"]
 
 
 def test_an_import_is_its_owners_alone(browser: Client, stranger: APIClient, api: APIClient) -> None:

@@ -97,15 +97,6 @@ def test_epoch_ends():
     assert ends == [1, 3, 5, 6]
 
 
-def test_the_learning_rate_warms_up_and_decays_to_nearly_zero():
-    long = plan(max_steps=100)
-    rates = [long.learning_rate(step, 1.0) for step in range(100)]
-    assert rates[:3] == pytest.approx([1 / 3, 2 / 3, 1.0])
-    assert rates[3] == 1.0
-    assert rates[3:] == sorted(rates[3:], reverse=True)
-    assert 0 < rates[-1] < 0.02
-
-
 def test_the_sizes_of_micro_batches_are_counted():
     whole = plan(lengths=[32] * 6, epochs=100.0)
     assert (whole.sizes, whole.parts) == (1, 300)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from trainer.protocol import ReportKind
-from trainer.recipes.common import LOOP_CONSTANTS
+from trainer.recipes.common import LOOP_CONSTANTS, TrainingSettings
 from trainer.train import checkpoint_state, output
 from trainer.train.base.attention import choose_plans
 from trainer.train.base.models import Loaded, load, locate
@@ -66,7 +66,7 @@ def _prepare(
     loss_of: Callable[[Any], TokenLoss],
 ) -> tuple[Loop, Loaded, Data]:
     """Model, data and optimiser, where a checkpoint left them if there is one."""
-    settings, constants = order.settings, LOOP_CONSTANTS
+    settings = order.settings
     journal.say(f"loading {order.spec.model}")  # the last line where a hub never answers
     base = load(order, world, source)
     model, tokenizer = base.model, base.tokenizer
@@ -94,13 +94,7 @@ def _prepare(
         model=model,
         loss=loss,
         forward=loss if is_sharded(order, world) else replicate(loss, world),
-        # fused: without temporary copies of all that learns, which cost GPUs as much memory as the weights
-        optimizer=torch.optim.AdamW(
-            [weight for _, weight in checkpoint_state.trainable(model)],
-            betas=(constants["adam_beta1"].value, constants["adam_beta2"].value),
-            weight_decay=constants["weight_decay"].value,
-            fused=True,
-        ),
+        optimizer=_optimizer(model, settings),
         scaler=torch.amp.GradScaler(world.device.type, enabled=settings.precision == "float16"),
         plan=plan,
         train=data.train,
@@ -116,6 +110,20 @@ def _prepare(
         step = order.spec.resume.step if order.spec.resume else None
         loop.resume(checkpoint_state.read(order.resume_dir, loop.identity, step))
     return loop, base, data
+
+
+def _optimizer(model: Any, settings: TrainingSettings) -> torch.optim.AdamW:
+    """AdamW over all that learns; matrices alone decay, as is usual."""
+    learning = [weight for _, weight in checkpoint_state.trainable(model)]
+    groups = [
+        {"params": [weight for weight in learning if weight.ndim > 1], "weight_decay": settings.weight_decay},
+        {"params": [weight for weight in learning if weight.ndim <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(
+        [group for group in groups if group["params"]],
+        betas=(LOOP_CONSTANTS["adam_beta1"].value, settings.adam_beta2),
+        fused=True,  # without temporary copies of all that learns, which cost as much memory as the weights
+    )
 
 
 def _earlier(order: TrainingSpec, world: World) -> dict[str, Any]:
