@@ -479,9 +479,13 @@ class TestLive:
         assert call("files", "rm", uploaded["id"]).code == 0
         assert call("files", "show", uploaded["id"]).code == 4
 
-    def test_an_administrator_runs_people_and_nodes_from_a_shell(self, call: Call, request: Any) -> None:
+    def test_an_administrator_runs_people_and_nodes_from_a_shell(
+        self, call: Call, request: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         request.getfixturevalue("_signed_in")
         world.fake_node(name="alpha")
+        portal = Client()  # one for all commands: each would load certificates
+        monkeypatch.setattr(Session, "client", property(lambda _: portal))
 
         def does(line: str, *, shows: str = "", code: int = 0) -> Said:
             said = call(*line.split())
