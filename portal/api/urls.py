@@ -9,7 +9,7 @@ from django.urls import path, re_path
 
 from portal.api import docs
 from portal.api.cluster import failure_causes, policy, shadow, simulations, spending, storage, version
-from portal.api.common.viewsets import router
+from portal.api.common.viewsets import one, router
 from portal.api.jobs import (
     arrays,
     decisions,
@@ -51,19 +51,14 @@ urlpatterns = [
     path("recommendations/plans/", plans.PlansApi.as_view()),
     path("recommendations/start/", start.StartQuestionsApi.as_view()),
     path("recommendations/start/<str:question_id>/", start.StartQuestionApi.as_view(), name="start-question"),
-    path("models/", catalogue.ModelsApi.as_view()),
-    path("models/<path:name>/", catalogue.ModelApi.as_view()),
-    path("gpus/", catalogue.GpusApi.as_view()),
-    path("gpus/<path:name>/", catalogue.GpuApi.as_view()),
-    path("executions/import/", executions.ImportApi.as_view()),
     path("logs/", logs.LogElsewhereApi.as_view()),
     path("executions.csv", executions.ExecutionsCsvApi.as_view()),
-    path("policy/", policy.PolicyApi.as_view()),
-    path("policy/shadow/", shadow.ShadowApi.as_view()),
+    one("policy/", policy.ClusterPolicy, get="retrieve", patch="partial_update"),
+    one("policy/shadow/", shadow.Probation, get="retrieve", post="start", delete="end"),
     path("failures/", failure_causes.FailuresApi.as_view()),
     path("spending/", spending.SpendingApi.as_view()),
     path("storage/", storage.StorageApi.as_view()),
-    path("limits/", limits.DefaultLimitsApi.as_view()),
+    one("limits/", limits.DefaultLimits, get="retrieve", put="update"),
     path("me/", me.MeApi.as_view()),
     path("version/", version.VersionApi.as_view()),
     *router(
@@ -72,8 +67,10 @@ urlpatterns = [
             "audit": audit.Audit,
             "executions": executions.Executions,
             "files": files.Files,
+            "gpus": catalogue.Gpus,
             "jobs": jobs.Jobs,
             "markets": markets.Markets,
+            "models": catalogue.Models,
             "nodes": nodes.Nodes,
             "nodes/<str:node_id>/calibrations": calibrations.Calibrations,
             "predictors": predictors.Predictors,

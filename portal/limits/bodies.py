@@ -172,7 +172,8 @@ def _files_of(path: str) -> Files | None:
         view = resolve(path).func
     except Resolver404:
         return None
-    found = getattr(view, "takes_files", None) or getattr(getattr(view, "cls", None), "takes_files", None)
+    of_action = getattr(view, "initkwargs", {}).get("takes_files")
+    found = of_action or getattr(getattr(view, "cls", view), "takes_files", None)
     return found if isinstance(found, Files) else None
 
 

@@ -22,10 +22,10 @@ from scheduler.selectors.policy import current_choice, current_parameters, curre
 @transaction.atomic
 def choose_policy(
     *,
-    name: str | None = None,
     actor: User,
-    reason: str,
     now: datetime,
+    name: str | None = None,
+    reason: str = "",
     parameters: Mapping[str, Any] | None = None,
     seen: int | None = None,
 ) -> PolicyChoice:

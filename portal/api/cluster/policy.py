@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer, StrictText, WholeNumber
 from portal.api.common.refs import UserRef
-from portal.api.common.views import AdminWritesApi
-from portal.clock import database_now
+from portal.api.common.viewsets import AdminWrites
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import parameters_of, values_of
 from scheduler.models import PolicyChoice
@@ -74,20 +72,19 @@ class PolicyIn(StrictSerializer):
     )  # fmt: skip
 
 
-class PolicyApi(AdminWritesApi):
-    moving = frozenset({"fallback"})
+class ClusterPolicy(AdminWrites):
+    """The one policy that decides."""
 
-    @extend_schema(operation_id="policy_retrieve", responses=PolicyOut)
-    def get(self, request: ApiRequest) -> Response:
+    serializer_class = PolicyOut
+    takes = {"partial_update": PolicyIn}
+
+    def retrieve(self, request: ApiRequest) -> Response:
         """Which policy decides now, and which others there are."""
         return Response(_shown())
 
-    @extend_schema(operation_id="policy_choose", request=PolicyIn, responses=PolicyOut)
-    def patch(self, request: ApiRequest) -> Response:
+    def partial_update(self, request: ApiRequest) -> Response:
         """Let another policy decide from the next tick on (administrators)."""
-        data = PolicyIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        choose_policy(**data.validated_data, actor=request.user, now=database_now())
+        choose_policy(**self.body(), **self.by)
         return Response(_shown())
 
 

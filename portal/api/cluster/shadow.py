@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer, StrictText
 from portal.api.common.refs import UserRef
-from portal.api.common.views import AdminApi
-from portal.clock import database_now
+from portal.api.common.viewsets import AdminResource
 from scheduler.core.policies import POLICIES
 from scheduler.core.policies.parameters import values_of
 from scheduler.selectors.cluster.shadow import Comparison, compared, shadows
@@ -74,24 +72,25 @@ class ShadowIn(StrictSerializer):
     )
 
 
-class ShadowApi(AdminApi):
-    @extend_schema(operation_id="policy_shadow_retrieve", responses=ShadowsOut)
-    def get(self, request: ApiRequest) -> Response:
+class Probation(AdminResource):
+    """The policy on probation; there is one at a time."""
+
+    serializer_class = ShadowsOut
+    takes = {"start": ShadowIn}
+    tells = {"start": {201: ShadowsOut}}
+
+    def retrieve(self, request: ApiRequest) -> Response:
         """The policy on probation beside the one that decides, and earlier probations."""
         return Response(_shown())
 
-    @extend_schema(operation_id="policy_shadow_start", request=ShadowIn, responses={201: ShadowsOut})
-    def post(self, request: ApiRequest) -> Response:
+    def start(self, request: ApiRequest) -> Response:
         """Let another policy decide in the shadow; nothing of it is carried out."""
-        data = ShadowIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        start_shadow(**data.validated_data, actor=request.user, now=database_now())
+        start_shadow(**self.body(), **self.by)
         return Response(_shown(), status=201)
 
-    @extend_schema(operation_id="policy_shadow_end", request=None, responses={204: None})
-    def delete(self, request: ApiRequest) -> Response:
+    def end(self, request: ApiRequest) -> Response:
         """End the probation; its figures stay."""
-        end_shadow(actor=request.user, now=database_now())
+        end_shadow(**self.by)
         return Response(status=204)
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from django.core.signing import BadSignature, Signer
 from django.db.models import Field, Model, Q, QuerySet
 from django.db.models.expressions import F
+from drf_spectacular.drainage import set_override
 from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
@@ -203,4 +204,6 @@ def page_of(item: type[serializers.Serializer[Any]]) -> Any:
 
 def list_of(item: type[serializers.Serializer[Any]]) -> Any:
     """The schema of a whole list of `item` that does not come in pages."""
-    return inline_serializer(name=f"{item.__name__}List", fields={"data": item(many=True)})
+    made = inline_serializer(name=f"{item.__name__}List", fields={"data": item(many=True)})
+    set_override(made, "many", False)  # the answer is an object, also where the action is `list`
+    return made

@@ -129,11 +129,3 @@ class AdminApi(StrictView):
     """A resource for administrators alone."""
 
     permission_classes: list[type[BasePermission]] = [AdminOnly]
-
-
-class AdminWritesApi(StrictView):
-    """Everyone reads; only administrators change something."""
-
-    def get_permissions(self) -> list[Any]:
-        reads = self.request.method in SAFE_METHODS
-        return [*super().get_permissions()] if reads else [AdminOnly()]

@@ -11,8 +11,10 @@ from typing import Any, ClassVar, TypeVar
 
 from django.db.models import Model, QuerySet
 from django.http import QueryDict
+from django.urls import URLPattern, path
 from django.utils.functional import cached_property
 from django_filters.rest_framework import DjangoFilterBackend, FilterSet, MultipleChoiceFilter
+from rest_framework.pagination import BasePagination
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -52,8 +54,9 @@ class Resource(StrictView, GenericViewSet[Any]):
     orders: ClassVar[Mapping[str, str]] = {}
     filterset_class: type[FilterSet] | None = None
     filter_backends = (DjangoFilterBackend,)
-    pagination_class = CursorPages
+    pagination_class: type[BasePagination] | None = CursorPages
     noun: ClassVar[str]
+    takes_files: Any = None  # of an action: which (portal.limits.bodies)
     is_named: ClassVar[bool] = True  # its rows are found by their names as well
 
     def read_parameters(self, request: Request) -> dict[str, Any]:
@@ -186,6 +189,12 @@ class AdminWrites(Resource):
 
     def get_permissions(self) -> list[Any]:
         return [*super().get_permissions()] if self.request.method in SAFE_METHODS else [AdminOnly()]
+
+
+def one(address: str, resource: type[Resource], **actions: str) -> URLPattern:
+    """The address of what there is once; actions: by method, in lower case."""
+    basename = address.rstrip("/").replace("/", "_").replace("-", "_")
+    return path(address, resource.as_view({**actions}, basename=basename))
 
 
 def router(resources: Mapping[str, type[Resource]]) -> SimpleRouter:

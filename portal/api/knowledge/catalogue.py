@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar
+from urllib.parse import quote
 
-from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
@@ -20,13 +20,12 @@ from knowledge.models import CatalogEntry
 from knowledge.selectors import catalog_entry
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import ChoiceField, Number, SearchText, StrictSerializer, StrictText, Word
-from portal.api.common.idempotent import KEY, create, in_one_transaction
-from portal.api.common.pages import list_of
-from portal.api.common.views import AdminApi, AdminWritesApi
-from portal.clock import database_now
+from portal.api.common.idempotent import create, created, in_one_transaction
+from portal.api.common.ids import LONGEST_NAME
+from portal.api.common.pages import NoQuery, list_of
+from portal.api.common.viewsets import AdminWrites
+from scheduler.errors import NotFound
 from scheduler.services.deletions import delete_catalogue_entry
-
-Row = TypeVar("Row")
 
 
 class ModelOut(serializers.Serializer[Model]):
@@ -85,88 +84,84 @@ class TextQuery(StrictSerializer):
     text = SearchText(max_length=200, required=False, help_text="A part of the name, in any case.")
 
 
-def _named(text: str, rows: Iterable[Row], name: Callable[[Row], str]) -> list[Row]:
-    return [row for row in rows if text.casefold() in name(row).casefold()]
+class Catalogue(AdminWrites):
+    """What the portal knows of a kind, some of it added by administrators."""
 
+    kind: ClassVar[CatalogEntry.Kind]
+    facts: ClassVar[type[Model] | type[GpuModel]]
+    queryset = CatalogEntry.objects.none()
+    lookup_url_kwarg = "name"
+    lookup_value_converter = "path"
+    pagination_class = None
 
-class ModelsApi(AdminWritesApi):
-    query = {"get": TextQuery}
+    def query_class(self, asked: str) -> type[StrictSerializer]:
+        return TextQuery if asked == "list" else NoQuery
 
-    @extend_schema(operation_id="models_list", responses=list_of(ModelOut))
-    def get(self, request: ApiRequest) -> Response:
-        """Base models whose shape the portal knows; added ones come first."""
-        text = self.parameters.get("text", "")
-        models = _named(text, portal_catalogue().every_model, lambda model: model.model_name)
-        return Response({"data": [ModelOut(model).data for model in models]})
+    def known(self) -> Mapping[str, Any]:
+        """All of the kind by name; added ones come first."""
+        raise NotImplementedError
 
-    @extend_schema(operation_id="models_create", parameters=[KEY], request=ModelIn, responses={201: ModelOut})
-    def post(self, request: ApiRequest) -> Response:
-        """Add a model from its config.json, or replace an added one (administrators)."""
-        body = ModelIn(data=request.data)
-        body.is_valid(raise_exception=True)
-        name, place, config = (body.validated_data.get(key) for key in ("name", "place", "config"))
-        text = json.dumps(config) if config is not None else listed_text(place)
-        add = partial(
-            catalogue_entries.add_model, name=name, text=text, actor=request.user, now=database_now()
-        )
-        entry, _ = create(request, make=in_one_transaction(add), load=catalog_entry)
-        return Response(ModelOut(Model(**entry.facts)).data, status=201)
+    def add(self, **terms: Any) -> CatalogEntry:
+        """Add one, or replace an added one."""
+        raise NotImplementedError
 
+    def list(self, request: ApiRequest) -> Response:
+        text = self.parameters.get("text", "").casefold()
+        rows = [row for name, row in self.known().items() if text in name.casefold()]
+        return Response({"data": self.get_serializer_class()(rows, many=True).data})
 
-class GpusApi(AdminWritesApi):
-    query = {"get": TextQuery}
+    def retrieve(self, request: ApiRequest, name: str) -> Response:
+        if (row := self.known().get(name)) is None:
+            raise NotFound(f"There is no {self.noun} {name[:LONGEST_NAME]} in the catalogue.")
+        return self.tell(row)
 
-    @extend_schema(operation_id="gpus_list", responses=list_of(GpuSheet))
-    def get(self, request: ApiRequest) -> Response:
-        """GPUs whose data sheet the portal knows; added ones come first."""
-        text = self.parameters.get("text", "")
-        gpus = _named(text, portal_catalogue().every_gpu, lambda gpu: gpu.gpu_model)
-        return Response({"data": [GpuSheet(gpu).data for gpu in gpus]})
+    def create(self, request: ApiRequest) -> Response:
+        add = partial(self.add, **self.body(), **self.by)
+        entry, new = create(request, make=in_one_transaction(add), load=catalog_entry)
+        shown = self.shown(self.facts(**entry.facts))
+        return created(shown, path=f"{request.path}{quote(entry.name)}/", made=new)
 
-    @extend_schema(operation_id="gpus_create", parameters=[KEY], request=GpuIn, responses={201: GpuSheet})
-    def post(self, request: ApiRequest) -> Response:
-        """Add a GPU from four figures of its data sheet, or replace an added one.
-
-        For administrators.
-        """
-        body = GpuIn(data=request.data)
-        body.is_valid(raise_exception=True)
-        add = partial(
-            catalogue_entries.add_gpu, **body.validated_data, actor=request.user, now=database_now()
-        )
-        entry, _ = create(request, make=in_one_transaction(add), load=catalog_entry)
-        return Response(GpuSheet(GpuModel(**entry.facts)).data, status=201)
-
-
-class _EntryApi(AdminApi):
-    kind: CatalogEntry.Kind
-
-    def _delete(self, request: ApiRequest, name: str) -> Response:
-        delete_catalogue_entry(kind=self.kind, name=name, actor=request.user, now=database_now())
+    def destroy(self, request: ApiRequest, name: str) -> Response:
+        delete_catalogue_entry(kind=self.kind, name=name, **self.by)
         return Response(status=204)
 
 
-class ModelApi(_EntryApi):
-    kind = CatalogEntry.Kind.MODEL
+class Models(Catalogue):
+    noun, kind, facts = "model", CatalogEntry.Kind.MODEL, Model
+    about = {
+        "list": "Base models whose shape the portal knows; added ones come first.",
+        "retrieve": "One base model.",
+        "create": "Add a model from its config.json, or replace an added one (administrators).",
+        "destroy": "Delete a model that was added (administrators). Refused while jobs that have not ended"
+        " train it. Its past executions stay, and teach again once it is added again.",
+    }
+    serializer_class = ModelOut
+    takes = {"create": ModelIn}
+    tells = {"list": list_of(ModelOut)}
 
-    @extend_schema(operation_id="models_destroy", request=None, responses={204: None})
-    def delete(self, request: ApiRequest, name: str) -> Response:
-        """Delete a model that was added (administrators).
+    def known(self) -> Mapping[str, Model]:
+        return {model.model_name: model for model in portal_catalogue().every_model}
 
-        Refused while jobs that have not ended train it. Its past executions stay, and teach again
-        once it is added again.
-        """
-        return self._delete(request, name)
+    def add(self, *, config: Any = None, place: str = "", **terms: Any) -> CatalogEntry:
+        text = json.dumps(config) if config is not None else listed_text(place)
+        return catalogue_entries.add_model(text=text, **terms)
 
 
-class GpuApi(_EntryApi):
-    kind = CatalogEntry.Kind.GPU
+class Gpus(Catalogue):
+    noun, kind, facts = "GPU", CatalogEntry.Kind.GPU, GpuModel
+    about = {
+        "list": "GPUs whose data sheet the portal knows; added ones come first.",
+        "retrieve": "One GPU.",
+        "create": "Add a GPU from four figures of its data sheet, or replace an added one (administrators).",
+        "destroy": "Delete a GPU that was added (administrators). Refused while nodes offer it or jobs ask"
+        " for it. Past executions on it stay, and teach again once it is added again.",
+    }
+    serializer_class = GpuSheet
+    takes = {"create": GpuIn}
+    tells = {"list": list_of(GpuSheet)}
 
-    @extend_schema(operation_id="gpus_destroy", request=None, responses={204: None})
-    def delete(self, request: ApiRequest, name: str) -> Response:
-        """Delete a GPU that was added (administrators).
+    def known(self) -> Mapping[str, GpuModel]:
+        return {gpu.gpu_model: gpu for gpu in portal_catalogue().every_gpu}
 
-        Refused while nodes offer it or jobs ask for it. Past executions on it stay, and teach again
-        once it is added again.
-        """
-        return self._delete(request, name)
+    def add(self, **terms: Any) -> CatalogEntry:
+        return catalogue_entries.add_gpu(**terms)

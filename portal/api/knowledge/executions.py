@@ -32,8 +32,7 @@ from portal.api.common.ids import IdField
 from portal.api.common.views import AdminApi, AnyAccept
 from portal.api.common.viewsets import AdminWrites
 from portal.api.jobs.files import uploaded
-from portal.clock import database_now
-from portal.limits.bodies import HISTORIES, takes_files
+from portal.limits.bodies import HISTORIES
 from scheduler.selectors.executions import visible_executions
 from scheduler.services.history import import_upload
 
@@ -77,30 +76,6 @@ class ExecutionFilter(FilterSet):
     source = TextFilter(max_length=60, help_text="`own`, or where it was imported from.")
 
 
-class Executions(ListModelMixin, RetrieveModelMixin, AdminWrites):
-    """What runs took, here and elsewhere: what predictions are learnt from."""
-
-    noun, is_named = "execution", False
-    about = {
-        "list": "Executions of your jobs, your teams' jobs and imported ones, newest first.",
-        "retrieve": "One execution.",
-    }
-    serializer_class = ExecutionOut
-    queryset = Execution.objects.none()
-    lookup_url_kwarg = "execution_id"
-    filterset_class = ExecutionFilter
-    orders = {"created_at": "created_at", "tokens_per_second": "tokens_per_second"}
-
-    def get_queryset(self) -> QuerySet[Execution]:
-        return visible_executions(self.request.user)
-
-    @action(detail=True, methods=["post"])
-    def confirm(self, request: Any, execution_id: str) -> Response:
-        """Learn from a kept log: its configuration is right (administrators)."""
-        execution = self.row_named(executions_of_logs(), execution_id, "execution from a log")
-        return self.tell(confirm_log(execution=execution, **self.by))
-
-
 class ImportQuery(StrictSerializer):
     source = ChoiceField(  # type: ignore[assignment]  # a query parameter, not a field's source
         choices=list(SOURCES), required=False, help_text="Format of the columns; detected if left out."
@@ -119,28 +94,49 @@ class TableUpload(serializers.Serializer[Any]):
     file = serializers.FileField(help_text="CSV in UTF-8, 20 MB and 40,000 lines at most.")
 
 
-@takes_files(HISTORIES)
-class ImportApi(AdminApi):
-    query = {"post": ImportQuery}
-    parser_classes = [MultiPartParser]
+class Executions(ListModelMixin, RetrieveModelMixin, AdminWrites):
+    """What runs took, here and elsewhere: what predictions are learnt from."""
 
-    @extend_schema(
-        operation_id="executions_import",
-        request={"multipart/form-data": TableUpload},
-        responses=ImportOut,
+    noun, is_named = "execution", False
+    about = {
+        "list": "Executions of your jobs, your teams' jobs and imported ones, newest first.",
+        "retrieve": "One execution.",
+    }
+    serializer_class = ExecutionOut
+    queryset = Execution.objects.none()
+    lookup_url_kwarg = "execution_id"
+    filterset_class = ExecutionFilter
+    query = {"add_past": ImportQuery}
+    takes = {"add_past": TableUpload}
+    tells = {"add_past": ImportOut}
+    orders = {"created_at": "created_at", "tokens_per_second": "tokens_per_second"}
+
+    def get_queryset(self) -> QuerySet[Execution]:
+        return visible_executions(self.request.user)
+
+    @action(
+        detail=False,
+        methods=["post"],
+        url_path="import",
+        parser_classes=[MultiPartParser],
+        takes_files=HISTORIES,
     )
-    def post(self, request: ApiRequest) -> Response:
+    def add_past(self, request: ApiRequest) -> Response:
         """Import a CSV of past executions, all rows or none.
 
         The same file twice adds nothing.
         """
-        query = self.parameters
         upload = uploaded(request)
         report = import_upload(
-            stream=cast(BinaryIO, upload.file), filename=upload.name or "", actor=request.user,
-            now=database_now(), **query,
-        )  # fmt: skip
-        return Response(ImportOut(report).data)
+            stream=cast(BinaryIO, upload.file), filename=upload.name or "", **self.by, **self.parameters
+        )
+        return self.tell(report)
+
+    @action(detail=True, methods=["post"])
+    def confirm(self, request: Any, execution_id: str) -> Response:
+        """Learn from a kept log: its configuration is right (administrators)."""
+        execution = self.row_named(executions_of_logs(), execution_id, "execution from a log")
+        return self.tell(confirm_log(execution=execution, **self.by))
 
 
 class ExecutionsCsvApi(AdminApi):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.response import Response
@@ -14,8 +14,7 @@ from rest_framework.response import Response
 from portal.accounts.models import Team, User
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import Number, StrictSerializer, StrictText, WholeNumber, Word
-from portal.api.common.views import AdminWritesApi
-from portal.api.common.viewsets import Resource
+from portal.api.common.viewsets import AdminWrites, Resource
 from portal.api.jobs.terms import RankField
 from portal.clock import database_now
 from scheduler.core.job_terms import CLASSES, JOB_TERMS, MOST_RUN_S
@@ -158,19 +157,19 @@ class ShareResource(Resource):
         return self.tell(share_of(account, self.now))
 
 
-class DefaultLimitsApi(AdminWritesApi):
-    @extend_schema(operation_id="limits_retrieve", responses=LimitOut)
-    def get(self, request: ApiRequest) -> Response:
+class DefaultLimits(AdminWrites):
+    """The limits of everybody without limits of their own."""
+
+    serializer_class = LimitOut
+    takes = {"update": LimitIn}
+
+    def retrieve(self, request: ApiRequest) -> Response:
         """The limits of everybody without limits of their own."""
         return Response(limits_told(None))
 
-    @extend_schema(operation_id="limits_set", request=LimitIn, responses=LimitOut)
-    def put(self, request: ApiRequest) -> Response:
+    def update(self, request: ApiRequest) -> Response:
         """Set the limits of everybody without limits of their own (administrators)."""
-        data = LimitIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        values = LimitValues(**data.validated_data)
-        set_limit(user=None, values=values, actor=request.user, now=database_now())
+        set_limit(user=None, values=LimitValues(**self.body()), **self.by)
         return Response(limits_told(None))
 
 
