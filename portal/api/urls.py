@@ -41,6 +41,7 @@ urlpatterns = [
     path("jobs/<str:job_id>/metrics/", parts.MetricsApi.as_view()),
     path("jobs/<str:job_id>/logs/", parts.LogsApi.as_view()),
     path("jobs/<str:job_id>/artifacts/", parts.ArtifactsApi.as_view()),
+    path("jobs/<str:job_id>/artifacts.tar", parts.ArtifactsTarApi.as_view(), name="artifacts-tar"),
     path("jobs/<str:job_id>/artifacts/<path:path>", parts.ArtifactApi.as_view(), name="artifact"),
     path("intents/", intents.IntentsApi.as_view()),
     path("read-values/", read_values.ReadValuesApi.as_view()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -11,6 +12,7 @@ from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBas
 from django.utils.http import parse_etags
 from whitenoise.responders import SlicedFile
 
+from portal.http.archives import Archive, ArchiveResponse, Member
 from portal.http.error_pages import answer
 
 # One range alone: for several, and for what is none, the whole file is a right answer.
@@ -47,6 +49,23 @@ def download(request: HttpRequest, file: Path, *, sha256: str, attached_as: str 
         response = _piece_of(request, whole, etag)
     response["ETag"] = etag
     response["Accept-Ranges"] = "bytes"
+    return response
+
+
+def download_archive(request: HttpRequest, members: Sequence[Member], *, name: str) -> HttpResponseBase:
+    """Answer with an archive of files; name: under which a browser stores it.
+
+    Raises OSError if there is no such file.
+    """
+    archive = Archive(members)
+    etag = f'"{archive.digest}"'
+    response: HttpResponseBase | None = _unwanted(request, etag)
+    if response is None:
+        response = ArchiveResponse(archive)
+        response["Content-Disposition"] = f'attachment; filename="{name}"'
+    else:
+        archive.close()
+    response["ETag"] = etag
     return response
 
 

@@ -6,8 +6,9 @@ import os
 import socket
 import tempfile
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO
 
 MEMORY_BYTES = 1_000_000  # of an answer made piece by piece; the rest waits on disk
@@ -44,7 +45,7 @@ class Outbox:
     def __init__(self, sock: socket.socket, moved: Callable[[int], None]) -> None:
         """moved: told how many bytes the kernel took."""
         self._sock, self._moved = sock, moved
-        self._parts: deque[bytearray | FilePart] = deque()
+        self._parts: deque[bytearray | FilePart | Iterator[bytes | Path]] = deque()
 
     def __bool__(self) -> bool:
         """Is anything left to send?"""
@@ -65,7 +66,13 @@ class Outbox:
                 self._parts[-1] = spilled(last)
 
     def sendfile(self, file: BinaryIO, offset: int, count: int) -> None:
-        """The caller may close its file."""
+        """The caller may close its file.
+
+        One of several `parts` is opened part by part, each at its turn.
+        """
+        if parts := getattr(file, "parts", None):
+            self._parts.append(parts())
+            return
         self._parts.append(FilePart(os.dup(file.fileno()), offset, count))
 
     def setblocking(self, _: bool) -> None:
@@ -95,7 +102,7 @@ class Outbox:
         budget = AT_ONCE_BYTES
         while self._parts and budget > 0:
             try:
-                sent = self._send(self._parts[0], budget)
+                sent = self._send(self._first(), budget)
             except BlockingIOError:
                 return False
             self._moved(sent)
@@ -107,6 +114,18 @@ class Outbox:
             if isinstance(part, FilePart):
                 os.close(part.descriptor)
         self._parts.clear()
+
+    def _first(self) -> bytearray | FilePart:
+        """What is sent next; of several parts the first is taken out."""
+        first = self._parts[0]
+        if isinstance(first, bytearray | FilePart):
+            return first
+        part = next(first, None)
+        if part is None:
+            self._parts.popleft()
+        opened = opened_part(part or b"")
+        self._parts.appendleft(opened)
+        return opened
 
     def _send(self, part: bytearray | FilePart, most: int) -> int:
         if isinstance(part, bytearray):
@@ -126,6 +145,14 @@ class Outbox:
             if isinstance(part, FilePart):
                 os.close(part.descriptor)
         return sent
+
+
+def opened_part(part: bytes | Path) -> bytearray | FilePart:
+    """Raises OSError if the file is gone."""
+    if isinstance(part, bytes):
+        return bytearray(part)
+    descriptor = os.open(part, os.O_RDONLY)
+    return FilePart(descriptor, 0, os.fstat(descriptor).st_size)
 
 
 def spilled(waiting: bytearray) -> FilePart:

@@ -32,6 +32,7 @@ from scheduler.selectors.silence import with_nodes_heard
 from scheduler.states import TERMINAL, JobState, StopFor, is_preempting, public_state
 from trainer.protocol import Phase
 
+OUTPUT = "output/"  # where nodes leave what was learnt
 SHOWN_LOG = 16_000  # characters of a log's end
 GLANCE = (
     *("version", "state", "stop_for", "first_started_at", "step", "total_steps", "loss"),
@@ -341,7 +342,25 @@ def artifact_file(job: Job, path: str) -> tuple[Path, str]:
     found = artifacts(job).filter(path=path).first()
     if found is None:
         raise NotFound(f"Job {job.pk} has no artifact {path}.")
-    file = Path(settings.DATA_DIR) / "artifacts" / job.pk / str(found.claim_id) / found.path
+    return _content_of(found), found.sha256
+
+
+def artifact_files(job: Job, *, outputs: bool) -> list[tuple[Artifact, Path]]:
+    """The job's artifacts, by name, and where they lie.
+
+    outputs: those alone that it learnt: adapter or model, with what it is loaded by. Raises NotFound where
+    there is none, or where one is missing.
+    """
+    found = artifacts(job).filter(path__startswith=OUTPUT if outputs else "")
+    files = [(artifact, _content_of(artifact)) for artifact in found]
+    if not files:
+        raise NotFound(f"Job {job.pk} has left no files.")
+    return files
+
+
+def _content_of(artifact: Artifact) -> Path:
+    """Raises NotFound."""
+    file = Path(settings.DATA_DIR, "artifacts", artifact.job_id, str(artifact.claim_id), artifact.path)
     if not file.is_file():
-        raise NotFound(f"The content of artifact {path} is missing at the portal.")
-    return file, found.sha256
+        raise NotFound(f"The content of artifact {artifact.path} is missing at the portal.")
+    return file

@@ -62,12 +62,12 @@ def test_two_values_are_enough_for_an_adapter_and_a_lesson(judged: Stack, tmp_pa
 
 
 def adapter_loads(stack: Stack, job_id: str, folder: Path) -> None:
-    """Every artifact is what its digest says, and peft takes the adapter."""
+    """Every artifact is what its digest says, alone and in the archive, and peft takes the adapter."""
+    archive = stack.client.http.get(f"/api/jobs/{job_id}/artifacts.tar", params={"all": "true"}).content
+    subprocess.run(["tar", "-xf", "-", "-C", str(folder)], input=archive, check=True)
     for artifact in stack.client.get(f"jobs/{job_id}/artifacts/")["data"]:
         content = stack.client.http.get(f"/api/jobs/{job_id}/artifacts/{artifact['path']}").content
         assert hashlib.sha256(content).hexdigest() == artifact["sha256"]
-        path = folder / artifact["path"]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        assert (folder / artifact["path"]).read_bytes() == content
     command = [str(TRAINING_PYTHON), "-c", ANSWER, str(folder / "output"), str(folder / "base")]
     subprocess.run(command, check=True)

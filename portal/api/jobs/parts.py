@@ -20,9 +20,18 @@ from portal.api.common.waiting import News, WaitQuery
 from portal.api.jobs.curves import kept_rows
 from portal.api.jobs.resources import EventOut, MetricOut
 from portal.clock import database_now
-from portal.http.downloads import OCTETS, download
+from portal.http.archives import TAR, Member
+from portal.http.downloads import OCTETS, download, download_archive
 from scheduler.models import Artifact, Metric
-from scheduler.selectors.jobs import artifact_file, artifacts, events, get_job, log_text, metrics
+from scheduler.selectors.jobs import (
+    artifact_file,
+    artifact_files,
+    artifacts,
+    events,
+    get_job,
+    log_text,
+    metrics,
+)
 from scheduler.selectors.signs import Aspect
 from scheduler.services.jobs.kept_checkpoints import delete_outputs
 from scheduler.states import TERMINAL
@@ -168,6 +177,28 @@ class ArtifactsApi(StrictView):
         """
         delete_outputs(job=get_job(request.user, job_id), actor=request.user, now=database_now())
         return Response(status=204)
+
+
+class ArtifactsTarQuery(StrictSerializer):
+    all = serializers.BooleanField(
+        default=False,
+        help_text="All artifacts, the log too; else the adapter or model, with its tokenizer and card.",
+    )
+
+
+class ArtifactsTarApi(StrictView):
+    query = {"get": ArtifactsTarQuery}
+    content_negotiation_class = AnyAccept
+
+    @extend_schema(operation_id="jobs_artifacts_tar", responses={(200, TAR): OpenApiTypes.BINARY})
+    def get(self, request: ApiRequest, job_id: str) -> HttpResponseBase:
+        """Download the adapter or model of a job as one tar archive.
+
+        With `all` it has all artifacts, the log too. Its `ETag` changes with names and contents.
+        """
+        files = artifact_files(get_job(request.user, job_id), outputs=not self.parameters["all"])
+        members = [Member(one.path, file, one.bytes, one.sha256, one.at) for one, file in files]
+        return download_archive(request, members, name=f"{job_id}.tar")
 
 
 class ArtifactApi(StrictView):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import socket
+import subprocess
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO, cast
 
 import pytest
 from django.conf import settings
@@ -12,9 +15,12 @@ from django.test import Client
 
 from portal import node_package
 from portal.clock import database_now
+from portal.http.archives import Archive, Member
+from portal.serving.outbox import Outbox
 from portal.wheels import sha256_of
 from scheduler.loop.tick import tick
-from scheduler.models import Artifact, DatasetFile
+from scheduler.models import Artifact, DatasetFile, Job
+from scheduler.selectors.jobs import artifact_files
 from scheduler.services.nodes.register import create_join_token
 from tests.harness import world
 from tests.portal.conftest import Program
@@ -118,6 +124,77 @@ def test_conditions_decide_before_the_range(
 
 def test_a_browser_goes_on_too(browser: Client, address: str) -> None:
     assert body(browser.get(address, headers={"Range": "bytes=1000-"})) == CONTENT[1000:]
+
+
+@pytest.fixture
+def several(person: Any, data_file: DatasetFile) -> dict[str, bytes]:
+    """The artifacts of a job, by path: empty, of a block's size, with a long name."""
+    files = {
+        "output/adapter.bin": CONTENT,
+        "output/blocks.bin": bytes(1024),
+        "output/empty.txt": b"",
+        f"output/{'long-' * 28}name.json": b"{}",
+        "log.txt": b"loss 1.25",
+    }
+    node = world.fake_node()
+    world.job(person, training_file=data_file)
+    tick()
+    order = node.take_up()
+    for path, content in files.items():
+        assert node.upload(order, path, content).status_code == 204
+    node.end(order, "succeeded")
+    return files
+
+
+def unpacked(archive: bytes, folder: Path) -> dict[str, bytes]:
+    folder.mkdir()
+    subprocess.run(["tar", "-xf", "-", "-C", str(folder)], input=archive, check=True)
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def test_one_archive_has_what_was_learnt_or_all_artifacts(
+    api: Program, stranger: Program, browser: Client, several: dict[str, bytes], tmp_path: Path
+) -> None:
+    job = Job.objects.get()
+    address = f"/api/jobs/{job.pk}/artifacts.tar"
+    assert f'href="{address}?all=true"' in browser.get(f"/jobs/{job.pk}/").content.decode()
+    answer = api.get(address)
+    archive = body(answer)
+    assert (answer.status_code, answer["Content-Type"]) == (200, "application/x-tar")
+    assert int(answer["Content-Length"]) == len(archive)
+    learnt = {path: content for path, content in several.items() if path.startswith("output/")}
+    assert unpacked(archive, tmp_path / "learnt") == learnt
+    whole = api.get(f"{address}?all=true")
+    assert unpacked(body(whole), tmp_path / "all") == several
+    assert api.get(address, headers={"If-None-Match": answer["ETag"]}).status_code == 304
+    assert api.get(f"{address}?all=true", headers={"If-None-Match": answer["ETag"]}).status_code == 200
+    assert stranger.get(address).status_code == 404
+    assert api.get(f"{address}?all=perhaps").status_code == 400
+
+
+def test_an_archive_is_sent_from_its_files_one_after_the_other(several: dict[str, bytes]) -> None:
+    members = [
+        Member(one.path, file, one.bytes, one.sha256, one.at)
+        for one, file in artifact_files(Job.objects.get(), outputs=False)
+    ]
+    here, there = socket.socketpair()
+    here.setblocking(False)
+    with here, there, there.makefile("rb") as reader:
+        sent: list[int] = []
+        box, archive = Outbox(here, sent.append), Archive(members)
+        box.sendall(b"head")
+        box.sendfile(cast(BinaryIO, archive), 0, archive.size)
+        archive.close()
+        box.sendall(b"end")
+        while not box.flush():
+            pass
+        assert reader.read(sum(sent)) == b"head" + b"".join(Archive(members)) + b"end"
+        members[1].file.unlink()
+        box.sendfile(cast(BinaryIO, Archive(members)), 0, archive.size)
+        with pytest.raises(FileNotFoundError, match=members[1].file.name):
+            box.flush()
+        box.close()
 
 
 def test_an_artifact_that_the_portal_lost_is_told_as_such(api: Program, address: str) -> None:
