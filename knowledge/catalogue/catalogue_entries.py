@@ -21,7 +21,8 @@ from trainer.protocol import RANDOM_MODEL
 
 LONGEST_GPU, LONGEST_MODEL = 100, 300
 LARGEST = {"memory_gib": 10_000, "tflops": 100_000, "bandwidth_gb_s": 1_000_000}
-LINKS = tuple(link for link in links.LINKS if link != "memory")
+EVERY_LINK = tuple(links.LINKS)
+LINKS = tuple(link for link in EVERY_LINK if link != "memory")  # between GPUs that are added
 
 
 def add_model(*, text: str, name: str, now: datetime, actor: User | None = None) -> CatalogEntry:

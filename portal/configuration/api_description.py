@@ -7,6 +7,7 @@ from trainer import __version__
 
 # Sets of words that answers and requests have, by their names in the document.
 WORDS = {
+    "AddedGpuLinkEnum": "knowledge.catalogue.catalogue_entries.LINKS",
     "AfterKindEnum": "scheduler.states.DependencyKind",
     "AttemptOutcomeEnum": "scheduler.states.Outcome",
     "CalibrationStateEnum": "scheduler.states.CalibrationState",
@@ -19,7 +20,7 @@ WORDS = {
     "ExecutionStatusEnum": "knowledge.models.Status",
     "FailureClassEnum": "scheduler.states.FAILURE_CLASSES",
     "FailureCodeEnum": "scheduler.states.FailureCode",
-    "GpuLinkEnum": "knowledge.catalogue.catalogue_entries.LINKS",
+    "GpuLinkEnum": "knowledge.catalogue.catalogue_entries.EVERY_LINK",
     "InternalJobStateEnum": "scheduler.states.JobState",
     "InternalNodeStateEnum": "scheduler.states.NodeState",
     "JobChangeEnum": "scheduler.core.changes.possible.ChangeKind",

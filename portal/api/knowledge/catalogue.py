@@ -57,7 +57,7 @@ class GpuSheet(serializers.Serializer[GpuModel]):
     memory_gib = serializers.SerializerMethodField()
     tflops = serializers.SerializerMethodField(help_text="Dense bf16, else fp16; null where it has neither.")
     bandwidth_gb_s = serializers.SerializerMethodField()
-    link = Word(catalogue_entries.LINKS)
+    link = Word(catalogue_entries.EVERY_LINK)
 
     def get_memory_gib(self, gpu: GpuModel) -> float:
         return gpu.memory_bytes / GIB
