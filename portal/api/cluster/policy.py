@@ -75,6 +75,7 @@ class PolicyIn(StrictSerializer):
 class ClusterPolicy(AdminWrites):
     """The one policy that decides."""
 
+    moving = frozenset({"fallback"})
     serializer_class = PolicyOut
     takes = {"partial_update": PolicyIn}
 
