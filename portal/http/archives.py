@@ -14,7 +14,6 @@ from pathlib import Path
 
 from django.http import StreamingHttpResponse
 
-TAR = "application/x-tar"
 CHUNK = 1 << 18
 END = bytes(2 * tarfile.BLOCKSIZE)
 
@@ -104,7 +103,7 @@ class ArchiveResponse(StreamingHttpResponse):
 
     block_size = CHUNK
 
-    def __init__(self, archive: Archive) -> None:
-        super().__init__(archive, content_type=TAR)
+    def __init__(self, archive: Archive, content_type: str) -> None:
+        super().__init__(archive, content_type=content_type)
         self.file_to_stream = archive
         self["Content-Length"] = str(archive.size)

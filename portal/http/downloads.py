@@ -61,7 +61,7 @@ def download_archive(request: HttpRequest, members: Sequence[Member], *, name: s
     etag = f'"{archive.digest}"'
     response: HttpResponseBase | None = _unwanted(request, etag)
     if response is None:
-        response = ArchiveResponse(archive)
+        response = ArchiveResponse(archive, OCTETS)
         response["Content-Disposition"] = f'attachment; filename="{name}"'
     else:
         archive.close()

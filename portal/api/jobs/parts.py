@@ -20,7 +20,7 @@ from portal.api.common.waiting import News, WaitQuery
 from portal.api.jobs.curves import kept_rows
 from portal.api.jobs.resources import EventOut, MetricOut
 from portal.clock import database_now
-from portal.http.archives import TAR, Member
+from portal.http.archives import Member
 from portal.http.downloads import OCTETS, download, download_archive
 from scheduler.models import Artifact, Metric
 from scheduler.selectors.jobs import (
@@ -190,7 +190,7 @@ class ArtifactsTarApi(StrictView):
     query = {"get": ArtifactsTarQuery}
     content_negotiation_class = AnyAccept
 
-    @extend_schema(operation_id="jobs_artifacts_tar", responses={(200, TAR): OpenApiTypes.BINARY})
+    @extend_schema(operation_id="jobs_artifacts_tar", responses={(200, OCTETS): OpenApiTypes.BINARY})
     def get(self, request: ApiRequest, job_id: str) -> HttpResponseBase:
         """Download the adapter or model of a job as one tar archive.
 

@@ -161,7 +161,7 @@ def test_one_archive_has_what_was_learnt_or_all_artifacts(
     assert f'href="{address}?all=true"' in browser.get(f"/jobs/{job.pk}/").content.decode()
     answer = api.get(address)
     archive = body(answer)
-    assert (answer.status_code, answer["Content-Type"]) == (200, "application/x-tar")
+    assert (answer.status_code, answer["Content-Type"]) == (200, "application/octet-stream")
     assert int(answer["Content-Length"]) == len(archive)
     learnt = {path: content for path, content in several.items() if path.startswith("output/")}
     assert unpacked(archive, tmp_path / "learnt") == learnt
