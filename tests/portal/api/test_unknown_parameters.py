@@ -11,12 +11,23 @@ from tests.portal.access.addresses import routes
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
+def filled(route: str) -> str:
+    return "/" + re.sub(r"<int:\w+>", "1", re.sub(r"<(?!int)\w+:\w+>", "x", route))
+
+
+def test_options_are_told_of_every_address(admin_api: APIClient) -> None:
+    addresses = [filled(route) for route in routes() if route.startswith("api/") and not route.endswith("$")]
+    told = {address: admin_api.options(address).status_code for address in addresses}
+    assert {address: status for address, status in told.items() if status >= 500} == {}
+    assert list(told.values()).count(200) > 50
+
+
 def test_every_address_refuses_a_query_parameter_that_it_does_not_know(admin_api: APIClient) -> None:
     asked = 0
     for route in sorted(routes()):
         if not route.startswith("api/") or route.endswith("$"):
             continue
-        address = "/" + re.sub(r"<int:\w+>", "1", re.sub(r"<(?!int)\w+:\w+>", "x", route))
+        address = filled(route)
         for method in METHODS:
             answer = getattr(admin_api, method)(f"{address}?nonsense=1")
             if answer.status_code == 405:
