@@ -106,7 +106,10 @@ class Resource(StrictView, GenericViewSet[Any]):
         return told if isinstance(told, type) else super().get_serializer_class()
 
     def get_object(self) -> Any:
-        """The row that the address names; None where there is but one thing. Raises NotFound."""
+        """The row that the address names; None where there is but one thing.
+
+        Raises NotFound.
+        """
         text = self.kwargs.get(self.lookup_url_kwarg or self.lookup_field)
         return None if text is None else self.row_named(self.get_queryset(), text)
 
