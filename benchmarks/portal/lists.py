@@ -16,7 +16,9 @@ import math
 import os
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -40,20 +42,32 @@ def main() -> int:
     parser.add_argument("--small", action="store_true", help=f"only {SMALL}")
     parser.add_argument("--requests", type=int, default=10, help="of each reader, for each list")
     given = parser.parse_args()
+    with fresh_database() as found:
+        if found:
+            measure(SMALL if given.small else SIZES, given.requests)
+    return 0 if found else 1
+
+
+@contextmanager
+def fresh_database() -> Iterator[bool]:
+    """A PostgreSQL of this benchmark's own for all processes that it starts, without limits of rates.
+
+    False where this machine has none.
+    """
     try:
         postgres = Postgres()
     except NotInstalled as missing:
         print(f"{missing} is not on this machine.", file=sys.stderr)
-        return 1
+        yield False
+        return
     os.environ |= {"DATABASE_URL": postgres.url, "DJANGO_SETTINGS_MODULE": "portal.settings"}
     os.environ |= {"DATA_DIR": str(postgres.root), "LOG_LEVEL": "ERROR", "OMP_NUM_THREADS": "1"}
     os.environ |= {"RATE_LIMIT": "1000000/min", "TOKEN_RATE_LIMIT": "1000000/min"}
     (postgres.root / "static").mkdir()  # WhiteNoise warns where there is none
     try:
-        measure(SMALL if given.small else SIZES, given.requests)
+        yield True
     finally:
         postgres.remove()
-    return 0
 
 
 def measure(sizes: dict[str, int], requests: int) -> None:
