@@ -17,7 +17,7 @@ LABELS = {
     "target_modules": "Adapted layers",
     "adam_beta1": "Adam β1",
     "adam_beta2": "Adam β2",
-    "lr_schedule": "Learning rate schedule",
+    "lr_schedule": "Rate schedule",
     "warmup_share": "Warm-up",
     "clip_norm": "Gradient clipping",
     "prompt_completion": "Prompt and completion",
