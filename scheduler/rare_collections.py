@@ -6,6 +6,7 @@ A simulation builds very much that lives to its end, and a tick much that lives 
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,12 +22,34 @@ def rare_collections(*, lives_on: bool = False) -> Iterator[None]:
     lives_on: much that is built in here lives on without cycles. It counts as old at once, so that the next
     search does not begin with all of it.
     """
-    before = gc.get_threshold()
-    gc.set_threshold(_OBJECTS, *before[1:])
+    _blocks.enter()
     try:
         yield
     finally:
         if lives_on and not gc.get_freeze_count():  # what others have frozen stays so
             gc.freeze()
             gc.unfreeze()  # among the oldest
-        gc.set_threshold(*before)
+        _blocks.leave()
+
+
+class _Blocks:
+    """The blocks that threads of this process are in; the last one out restores what was before the first."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._before = threading.Lock(), 0, gc.get_threshold()
+
+    def enter(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._before = gc.get_threshold()
+                gc.set_threshold(_OBJECTS, *self._before[1:])
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                gc.set_threshold(*self._before)
+
+
+_blocks = _Blocks()

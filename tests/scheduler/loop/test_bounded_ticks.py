@@ -23,6 +23,7 @@ from scheduler.loop.apply import apply
 from scheduler.loop.pending import settle_pending
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Epoch, Job, Node, PendingGpu, PendingStart
+from scheduler.rare_collections import rare_collections
 from scheduler.services.jobs.hand_over import hand_over
 from scheduler.services.jobs.starts import gpus_now, start_attempts
 from scheduler.states import JobState, NodeState
@@ -146,6 +147,18 @@ def test_garbage_is_sought_seldom_in_a_tick_and_as_before_after_it(monkeypatch: 
     with pytest.raises(ZeroDivisionError):
         tick()
     assert within[0] > before[0]
+    assert gc.get_threshold() == before
+
+
+def test_blocks_of_several_threads_leave_the_search_for_garbage_as_it_was() -> None:
+    """The first one in may be the first one out."""
+    before = gc.get_threshold()
+    first, second = rare_collections(), rare_collections()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert gc.get_threshold() != before
+    second.__exit__(None, None, None)
     assert gc.get_threshold() == before
 
 
