@@ -15,6 +15,7 @@ pytestmark = pytest.mark.stack
 BOTH = {**LONG, "max_steps": 60, "number_nodes": 2, "per_device_batch_size": 1}
 
 
+@pytest.mark.slow
 def test_a_training_over_two_nodes_outlives_the_loss_of_one(judged: Stack) -> None:
     """A training over two nodes outlives the loss of one.
 

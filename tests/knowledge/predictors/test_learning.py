@@ -126,6 +126,7 @@ def test_the_first_predictor_is_promoted_and_learns_what_the_prior_gets_wrong(
     assert Recommender.of(CLUSTER).version == str(trained.number)
 
 
+@pytest.mark.slow
 def test_figures_and_the_version_they_name_are_of_one_predictor(trained: PredictorVersion) -> None:
     recommender = Recommender.of(CLUSTER)
     PredictorVersion.objects.update(active=False)
@@ -134,6 +135,7 @@ def test_figures_and_the_version_they_name_are_of_one_predictor(trained: Predict
     assert recommender.version == str(trained.number)
 
 
+@pytest.mark.slow
 def test_physics_that_answers_for_a_damaged_file_names_no_version(trained: PredictorVersion) -> None:
     PredictorVersion.objects.filter(pk=trained.pk).update(sha256="0" * 64)
     found = Recommender.of(CLUSTER).recommend(model="llama3.2-1b", fixed={}, workload=DATA)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from scheduler.loop.tick import tick
 from scheduler.models import Job, JobArray
 from tests.harness import fake_node, world
 from tests.portal.browser.looking import look, sign_in
 
 
+@pytest.mark.slow
 def test_a_job_follows_one_of_an_array_and_the_array_is_cancelled(page: Any) -> None:
     from playwright.sync_api import expect
 

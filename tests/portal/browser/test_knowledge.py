@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from portal.clock import database_now
 from scheduler.models import Calibration
 from scheduler.services.calibration.advance import advance_all
@@ -17,6 +19,7 @@ from tests.portal.features.test_history import BAD
 from tests.scheduler.nodes.calibrating import Worker
 
 
+@pytest.mark.slow
 def test_a_node_with_an_unknown_gpu_is_described_and_calibrated(page: Any) -> None:
     from playwright.sync_api import expect
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from portal.accounts.models import Membership, Team
 from portal.clock import database_now
 from scheduler.loop.predict.job_changes import find_next
@@ -51,6 +53,7 @@ def test_one_job_follows_another(opened: Any) -> None:
     expect(page.get_by_text("must succeed; now succeeded")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_team_gets_what_it_is_guaranteed_and_a_person_uses_a_class(page: Any) -> None:
     from playwright.sync_api import expect
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from django.utils import timezone
 
 from portal.accounts.models import Team, User
@@ -34,6 +35,7 @@ def test_a_second_user_sees_nothing_of_the_first(opened: Any) -> None:
     assert answer.status == page.request.get("/jobs/ftjob-none/").status == 404
 
 
+@pytest.mark.slow
 def test_an_administrator_joins_a_second_node_and_drains_the_first_and_its_job_moves(page: Any) -> None:
     from playwright.sync_api import expect
 
@@ -81,6 +83,7 @@ def test_an_administrator_joins_a_second_node_and_drains_the_first_and_its_job_m
     assert world.state_of(job) == "succeeded"
 
 
+@pytest.mark.slow
 def test_a_busy_node_shows_its_gpus_links_and_jobs(page: Any) -> None:
     from playwright.sync_api import expect
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.utils import timezone
 
 from benchmarks.portal.crowd import fill
@@ -47,6 +48,7 @@ def test_a_node_among_many_is_found_and_removed(page: Any) -> None:
     look(page, "nodes-none-match")
 
 
+@pytest.mark.slow
 def test_nodes_are_closed_for_an_evening_and_opened_again(page: Any) -> None:
     from playwright.sync_api import expect
 
@@ -94,6 +96,7 @@ def test_the_policy_is_chosen_with_the_keyboard_alone(page: Any) -> None:
     assert current_policy() == "fifo"
 
 
+@pytest.mark.slow
 def test_a_policy_proves_itself_in_the_shadow_before_it_is_chosen(page: Any) -> None:
     from playwright.sync_api import expect
 
@@ -127,6 +130,7 @@ def test_a_policy_proves_itself_in_the_shadow_before_it_is_chosen(page: Any) -> 
     assert current_policy() == "sjf"
 
 
+@pytest.mark.slow
 def test_policies_are_ticked_and_played_against_each_other(page: Any) -> None:
     from playwright.sync_api import expect
 
@@ -144,6 +148,7 @@ def test_policies_are_ticked_and_played_against_each_other(page: Any) -> None:
     assert list(Simulation.objects.get().policies) == ["sjf", "srtf"]
 
 
+@pytest.mark.slow
 def test_a_name_in_angle_brackets_is_plain_text_in_a_chart(page: Any) -> None:
     from playwright.sync_api import expect
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from django.conf import settings
 
 from knowledge.models import PredictorVersion
@@ -12,6 +13,7 @@ from tests.harness import world
 from tests.portal.browser.looking import look, sign_in
 
 
+@pytest.mark.slow
 def test_a_predictor_is_promoted_and_rolled_back_step_by_step(
     opened: Any, versions: list[PredictorVersion]
 ) -> None:

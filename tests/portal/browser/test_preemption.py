@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from scheduler.loop.tick import tick
 from tests.harness import world
 from tests.harness.fake_node import result, step
@@ -12,6 +14,7 @@ from tests.portal.browser.looking import look, sign_in
 from tests.portal.browser.test_people_and_nodes import menu
 
 
+@pytest.mark.slow
 def test_a_policy_that_stops_jobs_lets_two_of_them_change_places(page: Any) -> None:
     from playwright.sync_api import expect
 

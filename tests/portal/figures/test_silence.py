@@ -137,6 +137,7 @@ def client_part(client: Client, path: str) -> str:
     return client.get(path, headers=FRAGMENT).content.decode()
 
 
+@pytest.mark.slow
 def test_the_lanes_of_a_silent_node_end_at_its_last_report(
     served: Served, browser: Client, person: User
 ) -> None:
@@ -155,6 +156,7 @@ def test_the_lanes_of_a_silent_node_end_at_its_last_report(
     assert f"its node has not reported since {last:%Y-%m-%d %H:%M:%S}" in shown
 
 
+@pytest.mark.slow
 def test_of_a_gang_one_silent_node_is_enough(
     served: Served, browser: Client, person: User, settings: Any
 ) -> None:
@@ -265,6 +267,7 @@ def test_the_portals_own_absence_counts_as_nobodys_silence(
     assert 'id="silence"' not in job_page(browser, job)
 
 
+@pytest.mark.slow
 def test_all_nodes_silent_is_told_where_people_wait(served: Served, browser: Client, person: User) -> None:
     for name in ("one", "two"):
         world.fake_node(name=name, slots=1)

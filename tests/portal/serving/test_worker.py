@@ -46,7 +46,7 @@ class Server:
         return self.client().get(path, **options)  # type: ignore[arg-type]
 
     def client(self) -> httpx.Client:
-        return httpx.Client(base_url=f"http://127.0.0.1:{self.port}", trust_env=False, timeout=15)
+        return httpx.Client(base_url=f"http://127.0.0.1:{self.port}", trust_env=False, timeout=60)
 
 
 def start(*options: str) -> Server:
@@ -95,6 +95,7 @@ def is_cut(attacker: socket.socket) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_crowd_at_one_route_leaves_a_thread_for_others() -> None:
     """Eight people at once, four threads: three of them are held, and everybody is answered in the end."""
     server = start("--threads=4")
@@ -157,6 +158,7 @@ def test_requests_that_wait_for_news_hold_no_thread_and_are_woken_by_it() -> Non
         server.process.wait()
 
 
+@pytest.mark.slow
 def test_slow_clients_occupy_no_thread_and_are_cut(server: Server) -> None:
     with ExitStack() as open_ones:
         attackers = [server.connect(OPEN_HEAD + body(1000) + b"x") for _ in range(8)]

@@ -135,6 +135,7 @@ def test_without_its_time_to_begin_a_job_could_start_and_nobody_is_shown_a_butto
     assert "Without its time to begin" in client.get(f"/jobs/{later.pk}/changes/").content.decode()
 
 
+@pytest.mark.slow
 def test_an_answer_is_kept_until_the_next_plan_or_change(api: APIClient, owner: User, waits: Job) -> None:
     offers(api, waits)
     made_at = ChangeSearch.objects.get(job=waits).made_at
@@ -229,6 +230,7 @@ def test_a_time_limit_lets_it_start_before_a_window(
     assert tick().started == 1
 
 
+@pytest.mark.slow
 def test_a_job_that_may_be_stopped_starts_before_a_window(
     api: APIClient, client: Client, before_a_window: Job
 ) -> None:
@@ -239,6 +241,7 @@ def test_a_job_that_may_be_stopped_starts_before_a_window(
     assert tick().started == 1
 
 
+@pytest.mark.slow
 def test_a_later_deadline_allows_idle_gpus(api: APIClient, client: Client, owner: User) -> None:
     """Only the fast GPU, which is held, would be in time."""
     fast = ask(owner, batch=4096).promised
@@ -268,6 +271,7 @@ def test_the_start_moves_as_promised(api: APIClient, waits: Job, owner: User) ->
     assert api.get(f"/api/jobs/{waits.pk}/changes/").json()["offers"] == []
 
 
+@pytest.mark.slow
 def test_a_job_that_cannot_be_answered_holds_up_no_other_one(
     api: APIClient, client: Client, waits: Job, owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "data.jsonl"
 
 
+@pytest.mark.slow
 def test_a_large_file_is_checked_beside_with_the_same_answer(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

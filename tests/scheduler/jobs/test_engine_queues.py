@@ -131,6 +131,7 @@ def test_the_time_in_the_queue_is_neither_start_up_nor_duration(node: FakeNode) 
     assert job.waited_s > LONG_S / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seen", ["running", "ended"])
 def test_a_beginning_that_an_absent_agent_did_not_see_is_told_by_the_trainers_clock(
     node: FakeNode, seen: str
@@ -151,6 +152,7 @@ def test_a_beginning_that_an_absent_agent_did_not_see_is_told_by_the_trainers_cl
     assert learnt.startup_s == pytest.approx(10, abs=5)
 
 
+@pytest.mark.slow
 def test_a_time_limit_counts_from_the_beginning(node: FakeNode) -> None:
     job = world.placed_job(node, max_run_s=3600)
     order = queued(node)

@@ -50,6 +50,7 @@ def one_gpu_job() -> Job:
     return world.job(params={"number_gpus": 1})
 
 
+@pytest.mark.slow
 @pytest.mark.one_database
 def test_nodes_with_full_disks_fail_no_job_which_goes_on_by_itself_once_there_is_room() -> None:
     nodes = [world.fake_node(name=name) for name in ("left", "right")]

@@ -33,6 +33,7 @@ def run(
     return out.getvalue()
 
 
+@pytest.mark.slow
 def test_every_run_is_recorded_those_out_of_memory_too(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,6 +136,7 @@ def test_the_adapter_loads_in_peft_and_gives_finite_logits(run: Run):
     assert adapted == {"q_proj", "k_proj", "v_proj", "o_proj"}
 
 
+@pytest.mark.slow
 def test_the_full_model_loads_and_has_learnt(run: Run):
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer

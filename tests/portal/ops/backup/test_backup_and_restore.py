@@ -107,6 +107,7 @@ def unchanging(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("portals", ["sqlite"], indirect=True)  # nothing here depends on the database
 def test_a_damaged_archive_changes_nothing(portals: Portals, archive: Path, tmp_path: Path) -> None:
     first, _ = portals

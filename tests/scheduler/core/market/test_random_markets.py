@@ -40,6 +40,7 @@ def test_the_optimum_is_the_best_of_all_ways() -> None:
         assert optimum(job, offers) == pytest.approx(best_of_all_sizes(job, offers))
 
 
+@pytest.mark.slow
 def test_no_decider_beats_the_optimum() -> None:
     rng = random.Random(300)
     for _ in range(300):

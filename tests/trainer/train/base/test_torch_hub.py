@@ -18,6 +18,7 @@ IMPATIENT = (
 )
 
 
+@pytest.mark.slow
 def test_a_hub_that_never_answers_is_waited_for_no_longer_than_said(run: Run):
     """Else the start would end in a time-out of the portal, after ten minutes and without a reason."""
     run.model, run.offline = "some-lab/some-model", False

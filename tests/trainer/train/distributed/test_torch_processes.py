@@ -117,6 +117,7 @@ def test_two_slots_learn_what_one_learns(run: Run, sharding: str):
     ]
 
 
+@pytest.mark.slow
 def test_a_killed_process_ends_the_other(run: Run):
     """A stop that reaches both of them: test_torch_resize.py."""
     run.params.update(max_steps=5000, per_device_batch_size=2)
