@@ -33,7 +33,10 @@ def rare_collections(*, lives_on: bool = False) -> Iterator[None]:
 
 
 class _Blocks:
-    """The blocks that threads of this process are in; the last one out restores what was before the first."""
+    """How many blocks the threads of this process are in.
+
+    The last one out restores what was before the first one.
+    """
 
     def __init__(self) -> None:
         self._lock, self._inside, self._before = threading.Lock(), 0, gc.get_threshold()
