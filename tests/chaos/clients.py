@@ -49,13 +49,21 @@ class Caller:
         self.http = httpx.Client(base_url=stack.url, headers=headers, trust_env=False)
 
     def post(
-        self, op: str, path: str, body: Mapping[str, Any], *, patience_s: float = PATIENCE_S, **about: str
+        self,
+        op: str,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        method: str = "POST",
+        patience_s: float = PATIENCE_S,
+        **about: str,
     ) -> tuple[Known, Any, float]:
         """(what is known, the answer, after how many seconds to ask again)."""
         headers = {"Idempotency-Key": about["key"]} if "key" in about else {}
         began, code, answer, again_s = time.monotonic(), 0, None, 1.0
         try:
-            response = self.http.post(f"/api/{path}", json=body, headers=headers, timeout=patience_s)
+            sent = {"json": body} if method == "POST" else {}
+            response = self.http.request(method, f"/api/{path}", headers=headers, timeout=patience_s, **sent)
         except httpx.ConnectError:
             known: Known = "failed"
         except httpx.TransportError:
@@ -184,8 +192,10 @@ def tidy(stack: Stack, notebook: Notebook) -> None:
     admin, user = (Caller(stack, token, notebook) for token in (stack.admin_token, stack.token))
     for node in (admin.get("nodes/") or {"data": []})["data"]:
         if node["name"].startswith(LIAR):
-            verb = "drain" if node["state"] == "ready" else "remove"
-            admin.post(verb, f"nodes/{node['id']}/{verb}/", {"reason": "it lied"} if verb == "drain" else {})
+            if node["state"] == "ready":
+                admin.post("drain", f"nodes/{node['id']}/drain/", {"reason": "it lied"})
+            else:
+                admin.post("remove", f"nodes/{node['id']}/", {}, method="DELETE")
         elif node["state"] in ("drained", "draining", "blocked"):
             admin.post("resume node", f"nodes/{node['id']}/resume/", {"reason": "chaos is over"})
     for job in (user.get("jobs/", limit=50) or {"data": []})["data"]:
